@@ -1,0 +1,1 @@
+"""The fake mail provider: stands alone, knows nothing of the harness."""

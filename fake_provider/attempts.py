@@ -1,0 +1,91 @@
+"""Every request that an endpoint saw, with what became of it: what the control API shows as attempts.
+
+The log is append-only and nothing is pruned.  Requests and answers come in pairs on a connection, so the
+connection says which answer belongs to which request; an attempt whose answer was lost keeps ``sent:
+false``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from sendtwice.fake_provider.http import Request, Response
+from sendtwice.fake_provider.ledger import Mail
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One request, and its answer as far as there is one."""
+
+    number: int
+    at: float
+    connection: int
+    method: str
+    path: str
+    key: str | None
+    operation: str | None
+    mail: Mail | None
+    status: int | None = None
+    answer: str | None = None
+    sent: bool = False
+
+    def as_json(self) -> dict[str, object]:
+        """Return what the control API shows."""
+        return {
+            "number": self.number,
+            "at": self.at,
+            "connection": self.connection,
+            "method": self.method,
+            "path": self.path,
+            "key": self.key,
+            "operation": self.operation,
+            "to": list(self.mail.recipients) if self.mail else [],
+            "subject": self.mail.subject if self.mail else None,
+            "status": self.status,
+            "answer": self.answer,
+            "sent": self.sent,
+        }
+
+
+@dataclass(slots=True)
+class Attempts:
+    """The attempts at one edge, in the order of their arrival."""
+
+    edge: str
+    log: list[Attempt] = field(default_factory=list)
+    _open: dict[int, Attempt] = field(default_factory=dict)
+
+    def observe(self, kind: str, /, **fields: Any) -> None:
+        """Take in what an endpoint observed."""
+        connection = int(fields.get("connection") or 0)
+        if kind == f"{self.edge}.request":
+            request: Request = fields["request"]
+            attempt = Attempt(
+                len(self.log) + 1,
+                time.time(),
+                connection,
+                request.method,
+                request.path,
+                fields.get("key"),
+                fields.get("operation"),
+                fields.get("mail"),
+            )
+            self.log.append(attempt)
+            self._open[connection] = attempt
+        elif kind == f"{self.edge}.response" and connection in self._open:
+            answered = self._open.pop(connection)
+            response: Response = fields["response"]
+            answered.status = response.status
+            told = getattr(response, "kind", None)
+            answered.answer = None if told is None else str(told)
+            answered.sent = bool(fields.get("sent"))
+
+
+def counts(attempts: list[Attempt]) -> dict[str, int]:
+    """Count attempts by the class of their answers; those three are always there."""
+    by_class = Counter(attempt.answer for attempt in attempts if attempt.answer is not None)
+    always = {"attempts": len(attempts), "accepted": 0, "replayed": 0, "refused": 0}
+    return {**always, **by_class, "lost": sum(not attempt.sent for attempt in attempts)}

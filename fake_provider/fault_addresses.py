@@ -1,0 +1,82 @@
+"""Recipients that ask for a fault, as vendors' own test addresses do.
+
+=============================  ====================================================================
+``response-lost@fault.test``   delivered, and the connection is reset before the first byte
+``unknown-outcome@fault.test`` delivered, and answered as unknown
+``busy@fault.test``            not delivered: too many requests, or unavailable
+``pending@fault.test``         not delivered: waits for approval
+``refused@fault.test``         not delivered: refused for good
+``slow+3s@fault.test``         delivered after three seconds
+=============================  ====================================================================
+
+The first three hit the first attempt of each key only, so that a caller's retry can be seen to end well;
+``busy+3@fault.test`` hits the first three.  A request without a key is a first attempt each time, unless it
+is the same request again.  What follows another ``+`` is ignored, so ``pending+anything@fault.test`` is an
+address too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from sendtwice.fake_provider.contracts.model import AnswerClass
+from sendtwice.fake_provider.emulator.requests import Asked
+from sendtwice.fake_provider.faults import Fault, Place, Verb
+
+DOMAIN = "fault.test"
+
+_ADDRESS = re.compile(rf"(?P<name>[a-z-]+)(?:\+(?P<tag>[^@]*))?@{re.escape(DOMAIN)}", re.IGNORECASE)
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
+
+
+class FaultAddresses:
+    """Reads faults from recipients, for one edge."""
+
+    def __init__(self, edge: str) -> None:
+        """Return faults for the crossings of ``edge``."""
+        request, response = Place(f"{edge}.request"), Place(f"{edge}.response")
+        self._request = request
+        self._first_only = {
+            "response-lost": Fault(response, Verb.LOSE),
+            "unknown-outcome": Fault(response, Verb.ANSWER, AnswerClass.UNKNOWN.value),
+            "busy": Fault(request, Verb.ANSWER, AnswerClass.RATE_LIMITED.value),
+        }
+        self._always = {
+            "pending": Fault(request, Verb.ANSWER, AnswerClass.PENDING.value),
+            "refused": Fault(request, Verb.ANSWER, AnswerClass.REFUSED.value),
+        }
+        self._seen: Counter[tuple[str, ...]] = Counter()
+
+    def faults(self, asked: Asked) -> tuple[Fault, ...]:
+        """Return the faults that the recipients of a request ask for."""
+        if asked.refusal is not None:
+            return ()
+        found: list[Fault] = []
+        for mail in asked.mails:
+            for recipient in mail.recipients:
+                # Nearly all recipients are no such address, and this is on the way of every mail.
+                if (
+                    recipient.lower().endswith(DOMAIN)
+                    and (match := _ADDRESS.fullmatch(recipient)) is not None
+                ):
+                    found += self._of(asked, recipient, match["name"].lower(), match["tag"] or "")
+        return tuple(found)
+
+    def reset(self) -> None:
+        """Forget which attempts there were."""
+        self._seen.clear()
+
+    def _of(self, asked: Asked, recipient: str, name: str, tag: str) -> list[Fault]:
+        if name == "slow":
+            seconds = _SECONDS.fullmatch(tag)
+            return [Fault(self._request, Verb.DELAY, float(seconds[1]) if seconds else 1.0)]
+        if name in self._always:
+            return [self._always[name]]
+        if name not in self._first_only:
+            return []
+        guard = asked.key if asked.key is not None else asked.fingerprint
+        counted = (recipient.lower(), asked.scope, guard)
+        self._seen[counted] += 1
+        times = int(tag) if tag.isdecimal() else 1
+        return [self._first_only[name]] if self._seen[counted] <= times else []

@@ -1,0 +1,178 @@
+"""Crossings, faults and gates: the one interleaving primitive.
+
+A **crossing** is a message passing a boundary in one direction. Whoever owns the wire announces it with
+:meth:`Faults.meet`, and does on its socket what the returned fault says. A **hold** is a gate: the crossing
+waits at it until it is released, so a window is held open rather than hoped for. Every firing is recorded;
+a fault that never fired proves nothing, and :attr:`Armed.fired` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Place(StrEnum):
+    """The crossings that a fault can be put on."""
+
+    CLIENT_REQUEST = "client.request"
+    CLIENT_RESPONSE = "client.response"
+    PROVIDER_REQUEST = "provider.request"
+    PROVIDER_RESPONSE = "provider.response"
+    WEBHOOK_REQUEST = "webhook.request"
+    WEBHOOK_RESPONSE = "webhook.response"
+
+
+class Verb(StrEnum):
+    """What a fault does to a crossing."""
+
+    LOSE = "lose"
+    HOLD = "hold"
+    DELAY = "delay"
+    CUT = "cut"
+    RESET = "reset"
+    CLOSE = "close"
+    TWICE = "twice"
+    ANSWER = "answer"
+
+
+#: What each verb's argument is, in the words of an error message.
+ARGUMENT = {
+    Verb.LOSE: "before-answer, first-byte or in-body (only at client.response)",
+    Verb.HOLD: "a label",
+    Verb.DELAY: "seconds",
+    Verb.CUT: "a number of bytes",
+    Verb.RESET: "nothing",
+    Verb.CLOSE: "nothing",
+    Verb.TWICE: "nothing",
+    Verb.ANSWER: "a status, or an answer class such as conflict",
+}
+
+#: Which verbs a crossing knows. A provider that receives a message twice would be the harness's own duplicate.
+VERBS: dict[Place, frozenset[Verb]] = {
+    Place.CLIENT_REQUEST: frozenset(Verb),
+    Place.CLIENT_RESPONSE: frozenset(Verb) - {Verb.TWICE},
+    Place.PROVIDER_REQUEST: frozenset(Verb) - {Verb.TWICE, Verb.CUT},
+    Place.PROVIDER_RESPONSE: frozenset(Verb) - {Verb.TWICE},
+    Place.WEBHOOK_REQUEST: frozenset(Verb) - {Verb.ANSWER},
+    Place.WEBHOOK_RESPONSE: frozenset({Verb.LOSE, Verb.HOLD, Verb.DELAY}),
+}
+
+#: Points before the message is complete; no operation is known there yet.
+STAGES = ("connect", "headers")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault and the place it is put on. ``nth`` counts matching crossings from 1; ``times`` of them are hit."""
+
+    place: Place
+    verb: Verb
+    argument: str | float | None = None
+    operation: str | None = None
+    attempt: str | None = None
+    key: str | None = None
+    nth: int = 1
+    times: int = 1
+    stage: str | None = None
+    label: str | None = None
+    to: str | None = None
+
+    def __str__(self) -> str:
+        """Return the fault in the words of the scenario language."""
+        argument = f" {self.argument}" if self.argument is not None and self.verb is not Verb.HOLD else ""
+        stage = f" ({self.stage})" if self.stage else ""
+        return f"{self.place}{stage}: {self.verb}{argument}"
+
+
+@dataclass(slots=True)
+class Crossing:
+    """A message at a boundary, as far as it is known at this stage."""
+
+    place: Place
+    stage: str | None = None
+    operation: str | None = None
+    attempt: str | None = None
+    key: str | None = None
+    recipients: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Armed:
+    """A fault that was put on a wire: how often it was met and fired, and the gate of a hold."""
+
+    fault: Fault
+    met: int = 0
+    fired: int = 0
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    withdrawn: bool = False
+
+    def matches(self, crossing: Crossing) -> bool:
+        """Whether the crossing is at this fault's place; unset parts match everything."""
+        fault = self.fault
+        return (
+            not self.withdrawn
+            and fault.place is crossing.place
+            and fault.stage == crossing.stage
+            and (fault.operation is None or fault.operation == crossing.operation)
+            and (fault.attempt is None or fault.attempt == crossing.attempt)
+            and (fault.key is None or fault.key == crossing.key)
+            and (fault.to is None or fault.to in crossing.recipients)
+        )
+
+
+class Faults:
+    """The faults that lie on one set of wires."""
+
+    def __init__(self, notice: Callable[[Fault, Crossing], None] | None = None) -> None:
+        """Call ``notice`` for every firing."""
+        self._armed: list[Armed] = []
+        self._notice = notice
+
+    def arm(self, fault: Fault) -> Armed:
+        """Put a fault on its wire."""
+        if fault.verb not in VERBS[fault.place]:
+            known = ", ".join(sorted(VERBS[fault.place]))
+            raise ValueError(f"{fault.place} cannot be hit by {fault.verb!r}; it knows: {known}")
+        armed = Armed(fault)
+        self._armed.append(armed)
+        return armed
+
+    def withdraw(self, armed: Armed) -> None:
+        """Take a fault away and let go whatever it holds."""
+        armed.withdrawn = True
+        armed.gate.set()
+        if armed in self._armed:
+            self._armed.remove(armed)
+
+    def withdraw_all(self) -> None:
+        """Take every fault away."""
+        for armed in list(self._armed):
+            self.withdraw(armed)
+
+    def peek(self, crossing: Crossing) -> Armed | None:
+        """Return the fault that the next such crossing will meet, without counting it."""
+        for armed in self._armed:
+            nth, times = armed.fault.nth, armed.fault.times
+            if armed.matches(crossing) and nth <= armed.met + 1 < nth + times:
+                return armed
+        return None
+
+    def meet(self, crossing: Crossing) -> Armed | None:
+        """Return the fault that this crossing meets now, counted and noted as fired."""
+        hit: Armed | None = None
+        for armed in self._armed:
+            if not armed.matches(crossing):
+                continue
+            armed.met += 1
+            if hit is None and armed.fault.nth <= armed.met < armed.fault.nth + armed.fault.times:
+                hit = armed
+        if hit is not None:
+            hit.fired += 1
+            if self._notice is not None:
+                self._notice(hit.fault, crossing)
+            hit.reached.set()
+        return hit

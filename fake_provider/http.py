@@ -1,0 +1,445 @@
+"""An HTTP/1.1 endpoint on a real socket, every stage of which can be held, lost or cut.
+
+The stages of one message, in order::
+
+    connect -> headers -> [request]  message complete, nothing committed
+                          perform    the service commits: from here on the effect is real
+                          [response] committed, not one byte answered -> the answer's bytes
+
+A *service* says what a message means and does it; the endpoint owns the socket and does the faults: a
+``reset`` is an RST (SO_LINGER of zero), a ``close`` a FIN, a ``cut`` so many bytes and then an RST.
+Handlers are never cancelled by a caller that hangs up, so a commit cannot be lost on the way.
+
+h11 reads and writes the bytes of the protocol; it does no I/O of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+import h11
+
+from sendtwice.fake_provider.faults import Armed, Crossing, Fault, Faults, Place, Verb
+
+MAX_BODY = 32 * 1024 * 1024
+#: The connection whose message is being performed: a ledger's listener learns from it who caused a commit.
+current_connection: ContextVar[int | None] = ContextVar("current_connection", default=None)
+_FOREVER = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A complete message from a caller."""
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    connection: int = 0
+
+    @property
+    def path(self) -> str:
+        """The path without its query."""
+        try:
+            return urlsplit(self.target).path
+        except ValueError:  # "//[": not a URL, and still a message that must be answered
+            return self.target.partition("?")[0]
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The query's fields; of a repeated one the first."""
+        return {name: values[0] for name, values in parse_qs(self.target.partition("?")[2]).items()}
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a header, in order."""
+        return [value for known, value in self.headers if known == name.lower()]
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of a header."""
+        return next(iter(self.all(name)), None)
+
+    def json(self) -> Any:
+        """Return the body as JSON, or None when it is none."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):  # ten thousand brackets are no JSON that anyone means
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a service answers."""
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, status: int, data: Any, headers: dict[str, str] | None = None) -> Response:
+        """Return a JSON answer."""
+        body = json.dumps(data, separators=(",", ":")).encode()
+        return cls(status, body, {"Content-Type": "application/json", **(headers or {})})
+
+
+class Exchange(Protocol):
+    """One message that a service has understood and not yet acted on."""
+
+    operation: str | None
+    attempt: str | None
+    key: str | None
+    faults: tuple[Fault, ...]
+    notes: dict[str, Any]
+
+    async def perform(self) -> Response:
+        """Commit the effect and return the answer."""
+
+    def answer(self, what: str | float) -> Response:
+        """Return an answer of another kind (a status or an answer class), with nothing committed."""
+
+
+class Service(Protocol):
+    """What stands behind an endpoint."""
+
+    def begin(self, request: Request) -> Exchange:
+        """Understand a message, changing nothing."""
+
+
+class Observe(Protocol):
+    """Receives what happened on an endpoint."""
+
+    def __call__(self, kind: str, /, **fields: Any) -> None:
+        """Note one event."""
+
+
+Control = Callable[[Request], Awaitable[Response]]
+
+
+def abort(transport: asyncio.BaseTransport) -> None:
+    """End a connection with an RST, as when a peer dies or a firewall drops it."""
+    sock: socket.socket | None = transport.get_extra_info("socket")
+    if sock is not None and sock.fileno() >= 0:
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    if isinstance(transport, asyncio.WriteTransport):
+        transport.abort()
+
+
+class _Connection:
+    """One caller's connection, with its parser."""
+
+    def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.number, self.reader, self.writer = number, reader, writer
+        self.parser = h11.Connection(h11.SERVER, max_incomplete_event_size=256 * 1024)
+        self.dropped = asyncio.Event()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the caller has closed or reset its side."""
+        return self.reader.exception() is not None or self.reader.at_eof() or self.writer.is_closing()
+
+    async def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        while True:
+            event = self.parser.next_event()
+            if event is not h11.NEED_DATA:
+                return event
+            if self.parser.they_are_waiting_for_100_continue:
+                self.writer.write(
+                    self.parser.send(h11.InformationalResponse(status_code=100, headers=[])) or b""
+                )
+            self.parser.receive_data(await self.reader.read(65536))
+
+    def reset(self) -> None:
+        abort(self.writer.transport)
+
+    def serialise(self, response: Response, *, method: str) -> bytes:
+        headers = [(name, value) for name, value in response.headers.items()]
+        bodyless = response.status in (204, 304) or response.status < 200
+        if not bodyless:
+            headers.append(("Content-Length", str(len(response.body))))
+        message = h11.Response(status_code=response.status, headers=headers, reason=b"")
+        data = self.parser.send(message) or b""
+        if response.body and not bodyless and method != "HEAD":
+            data += self.parser.send(h11.Data(data=response.body)) or b""
+        return data + (self.parser.send(h11.EndOfMessage()) or b"")
+
+
+class Endpoint:
+    """A listening HTTP server in front of one service."""
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        edge: str,
+        faults: Faults | None = None,
+        observe: Observe | None = None,
+        control: Control | None = None,
+    ) -> None:
+        """Announce crossings of ``edge`` (``provider`` or ``client``) to ``faults`` and ``observe``."""
+        self.service, self.edge, self.control = service, edge, control
+        self.faults = faults or Faults()
+        self._observe: Observe = observe or (lambda kind, /, **fields: None)
+        self._request, self._response = Place(f"{edge}.request"), Place(f"{edge}.response")
+        self._connections: dict[_Connection, asyncio.Task[None]] = {}
+        self._numbers = itertools.count(1)
+        self._server: asyncio.Server | None = None
+        self._in_flight = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._committing = asyncio.Event()
+        self._committing.set()
+        self.url = ""
+        self.port = 0
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> int:
+        """Listen, and return the port."""
+        self._server = await asyncio.start_server(
+            self._accept, host, port, backlog=1024, limit=1 << 20, ssl=tls
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"{'https' if tls else 'http'}://{shown}:{self.port}"
+        return self.port
+
+    async def stop(self) -> None:
+        """Close the listener and every connection."""
+        if self._server is not None:
+            self._server.close()
+        self.faults.withdraw_all()
+        self._committing.set()
+        tasks = list(self._connections.items())
+        for connection, task in tasks:
+            connection.dropped.set()
+            connection.reset()
+            task.cancel()
+        await asyncio.gather(*(task for _, task in tasks), return_exceptions=True)
+
+    @property
+    def in_flight(self) -> int:
+        """How many messages have been read and not yet answered."""
+        return self._in_flight
+
+    async def idle(self) -> None:
+        """Wait until no message is between its last byte and its answer."""
+        await self._idle.wait()
+
+    @contextlib.asynccontextmanager
+    async def callers_die(self) -> AsyncIterator[None]:
+        """Discard what callers that die inside this block had sent and this endpoint not yet committed.
+
+        Commits are frozen for the length of the block. The kernel closes a dead process's sockets before its
+        parent can reap it, so at the end a connection that shows its end belonged to the dead.
+        """
+        self._committing.clear()
+        try:
+            yield
+            for _ in range(5):  # let the loop accept and read what is already there
+                await asyncio.sleep(0)
+            for connection in list(self._connections):
+                if connection.gone or connection.reader._eof:  # type: ignore[attr-defined]  # noqa: SLF001
+                    connection.dropped.set()
+        finally:
+            self._committing.set()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = _Connection(next(self._numbers), reader, writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections[connection] = task
+        try:
+            await self._serve(connection)
+        except (ConnectionError, h11.RemoteProtocolError, h11.LocalProtocolError, asyncio.CancelledError):
+            pass  # the caller went away or spoke no HTTP; what it did is in the history already
+        finally:
+            self._connections.pop(connection, None)
+            writer.close()
+
+    async def _serve(self, connection: _Connection) -> None:
+        if await self._early(connection, "connect"):
+            return
+        while True:
+            event = await connection.next_event()
+            if not isinstance(event, h11.Request):
+                return
+            if await self._early(connection, "headers"):
+                return
+            body = bytearray()
+            while isinstance(data := await connection.next_event(), h11.Data):
+                body += data.data
+                if len(body) > MAX_BODY:
+                    return
+            if not isinstance(data, h11.EndOfMessage):
+                return
+            headers = tuple((n.decode("ascii").lower(), v.decode("latin-1")) for n, v in event.headers)
+            request = Request(
+                event.method.decode(), event.target.decode("latin-1"), headers, bytes(body), connection.number
+            )
+            if not await self._answer(connection, request):
+                return
+            if connection.parser.our_state is not h11.DONE or connection.parser.their_state is not h11.DONE:
+                return
+            connection.parser.start_next_cycle()
+
+    async def _early(self, connection: _Connection, stage: str) -> bool:
+        """Do a fault that hits before the message is complete; True when the connection is over."""
+        armed = self.faults.meet(Crossing(self._request, stage))
+        if armed is None:
+            return False
+        if armed.fault.verb is Verb.ANSWER:
+            connection.writer.write(f"HTTP/1.1 {int(armed.fault.argument or 503)} \r\n\r\n".encode())
+        return await self._stopped(connection, armed)
+
+    async def _answer(self, connection: _Connection, request: Request) -> bool:
+        """Handle one message; False when the connection is over."""
+        if self.control is not None and (
+            request.path.startswith("/_sendtwice/") or request.path == "/healthz"
+        ):
+            response = await self.control(request)
+            connection.writer.write(connection.serialise(response, method=request.method))
+            await connection.writer.drain()
+            return True
+        self._in_flight += 1
+        self._idle.clear()
+        try:
+            return await self._exchange(connection, request)
+        finally:
+            self._in_flight -= 1
+            if self._in_flight == 0:
+                self._idle.set()
+
+    async def _exchange(self, connection: _Connection, request: Request) -> bool:
+        exchange = self.service.begin(request)
+        known: dict[str, Any] = {
+            "operation": exchange.operation,
+            "attempt": exchange.attempt,
+            "connection": connection.number,
+        }
+        self._observe(self._request, **known, key=exchange.key, request=request, **exchange.notes)
+        asked = {fault.place: fault for fault in exchange.faults}
+
+        armed = self._meet(self._request, exchange, asked)
+        replaced: Response | None = None
+        if armed is not None:
+            if await self._stopped(connection, armed):
+                return False
+            if armed.fault.verb is Verb.ANSWER:
+                replaced = exchange.answer(armed.fault.argument or 503)
+        await self._committing.wait()
+        if connection.dropped.is_set():
+            self._observe("discarded", **known)
+            return False
+        current_connection.set(connection.number)
+        response = replaced or await exchange.perform()
+        if armed is not None and armed.fault.verb is Verb.TWICE:
+            response = await self.service.begin(request).perform()
+
+        limit: int | None = None
+        if replaced is None:
+            armed = self._meet(self._response, exchange, asked)
+            if armed is not None:
+                fault = armed.fault
+                if fault.verb is Verb.ANSWER:
+                    response = exchange.answer(fault.argument or 503)
+                    known["replaced"] = True
+                elif fault.verb is Verb.CUT:
+                    limit = int(fault.argument or 0)
+                elif fault.verb is Verb.LOSE and fault.argument == "in-body":
+                    limit = -1
+                elif await self._stopped(connection, armed):
+                    self._observe(self._response, **known, response=response, sent=False)
+                    return False
+        return await self._write(connection, request, response, known, limit)
+
+    async def _write(
+        self,
+        connection: _Connection,
+        request: Request,
+        response: Response,
+        known: dict[str, Any],
+        limit: int | None,
+    ) -> bool:
+        data = connection.serialise(response, method=request.method)
+        if limit is not None:
+            # -1: the head and half of the body.
+            cut = limit if limit >= 0 else len(data) - (len(response.body) + 1) // 2
+            connection.writer.write(data[:cut])
+            with contextlib.suppress(ConnectionError):
+                await connection.writer.drain()
+            self._observe(self._response, **known, response=response, sent=False)
+            # The bytes before the cut must be read before the RST overtakes them.
+            await self._flushed(connection)
+            connection.reset()
+            return False
+        alive = not connection.gone and not connection.dropped.is_set()
+        self._observe(self._response, **known, response=response, sent=alive)
+        connection.writer.write(data)
+        await connection.writer.drain()
+        return alive
+
+    async def _flushed(self, connection: _Connection) -> None:
+        """Wait until the peer's kernel has acknowledged all that was written (Linux: SIOCOUTQ is 0)."""
+        sock = connection.writer.get_extra_info("socket")
+        for _ in range(200):
+            if unsent(sock) == 0:
+                break
+            await asyncio.sleep(0.001)
+
+    def _meet(self, place: Place, exchange: Exchange, asked: dict[Place, Fault]) -> Armed | None:
+        mail = exchange.notes.get("mail")
+        recipients: tuple[str, ...] = getattr(mail, "recipients", ())
+        crossing = Crossing(place, None, exchange.operation, exchange.attempt, exchange.key, recipients)
+        armed = self.faults.meet(crossing)
+        if armed is None and place in asked:
+            armed = Armed(asked[place], met=1, fired=1)
+        return armed
+
+    async def _stopped(self, connection: _Connection, armed: Armed) -> bool:
+        """Do what a fault says at this point; True when the connection has ended."""
+        match armed.fault.verb:
+            case Verb.HOLD:
+                await _first(armed.gate.wait(), connection.dropped.wait())
+                return False
+            case Verb.DELAY:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(connection.dropped.wait(), float(armed.fault.argument or 0))
+                return False
+            case Verb.LOSE | Verb.RESET:
+                connection.reset()
+                return True
+            case Verb.CLOSE:
+                connection.writer.close()
+                return True
+            case _:
+                return armed.fault.stage is not None
+
+
+def unsent(sock: socket.socket) -> int:
+    """Return how many written bytes the peer's kernel has not acknowledged; 0 where that cannot be asked."""
+    import fcntl  # noqa: PLC0415  # not on every platform
+    import termios  # noqa: PLC0415
+
+    try:
+        return int(struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0"))[0])
+    except OSError:
+        return 0
+
+
+async def _first(*waits: Awaitable[Any]) -> None:
+    """Wait for the first of several events."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=_FOREVER)
+    finally:
+        for task in tasks:
+            task.cancel()

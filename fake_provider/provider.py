@@ -1,0 +1,101 @@
+"""A fake provider in this process: an emulator of a contract behind an endpoint, its ledger and its faults.
+
+For a target of role ``api`` or ``consumer`` it is the mail provider (edge ``provider``); for one of role
+``client`` it is the send API itself (edge ``client``).  Either way the ledger is what was really delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from sendtwice.fake_provider import dialects
+from sendtwice.fake_provider.clock import Clock
+from sendtwice.fake_provider.contracts import Contract
+from sendtwice.fake_provider.control import Control
+from sendtwice.fake_provider.emulator.engine import Emulator
+from sendtwice.fake_provider.emulator.store import Store
+from sendtwice.fake_provider.emulator.upstream import LedgerUpstream, Upstream
+from sendtwice.fake_provider.fault_addresses import FaultAddresses
+from sendtwice.fake_provider.faults import Crossing, Fault, Faults
+from sendtwice.fake_provider.http import Endpoint, Observe
+from sendtwice.fake_provider.ledger import Ledger, Mail
+
+
+class FakeProvider:
+    """A contract on a socket."""
+
+    def __init__(
+        self,
+        dialect: str | Contract = "generic",
+        *,
+        edge: Literal["provider", "client"] = "provider",
+        identify: Callable[[Mail], str | None] | None = None,
+        observe: Observe | None = None,
+        notice: Callable[[Fault, Crossing], None] | None = None,
+        clock: Clock | None = None,
+        state: Path | str = ":memory:",
+        upstream: Upstream | None = None,
+    ) -> None:
+        """Play ``dialect`` at ``edge``.
+
+        ``identify`` says which operation a mail belongs to, ``observe`` receives every crossing, ``notice``
+        every fault that fires. Mail goes into the ledger, or to ``upstream`` when there is one.
+        """
+        self.dialect = dialects.load(dialect) if isinstance(dialect, str) else dialects.of(dialect)
+        self.contract = self.dialect.contract
+        self.clock = clock or Clock()
+        self.ledger = Ledger()
+        self.faults = Faults(notice)
+        self.addresses = FaultAddresses(edge)
+        self.emulator = Emulator(
+            self.contract,
+            upstream=upstream or LedgerUpstream(self.ledger, identify),
+            store=Store(state),
+            clock=self.clock,
+            identify=identify,
+            asked_faults=self.addresses.faults,
+            any_path=self.dialect.any_path,
+        )
+        self.control = Control(
+            edge=edge,
+            ledger=self.ledger,
+            faults=self.faults,
+            clock=self.clock,
+            emulator=self.emulator,
+            addresses=self.addresses,
+        )
+        self._observe = observe
+        self.endpoint = Endpoint(
+            self.emulator, edge=edge, faults=self.faults, observe=self._note, control=self.control
+        )
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
+        """Take up what an earlier process left, listen, and return the port."""
+        await self.emulator.start()
+        return await self.endpoint.start(host, port)
+
+    async def stop(self) -> None:
+        """Stop listening; hand-overs that have begun come to their end."""
+        await self.endpoint.stop()
+        await self.emulator.stop()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return self.endpoint.url
+
+    @property
+    def port(self) -> int:
+        """The port on which it listens."""
+        return self.endpoint.port
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that point the vendor's SDKs here."""
+        return self.dialect.environment(self.url)
+
+    def _note(self, kind: str, /, **fields: Any) -> None:
+        self.control.observe(kind, **fields)
+        if self._observe is not None:
+            self._observe(kind, **fields)

@@ -1,0 +1,122 @@
+"""A contract served to other processes: the send API with faults, for any language.
+
+``python -m sendtwice.fake_provider.serve --contract rasket --port 0`` prints one line of JSON when it is
+ready::
+
+    {"ready": true, "url": "http://127.0.0.1:40123", "contract": "rasket", "control": ".../_sendtwice/"}
+
+Killed at any instant and started again on the same ``--state``, it keeps its contract.  It is started and
+killed many times in a run, so nothing is loaded that a start does not need; the HTTP client comes after the
+line above.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import importlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sendtwice.fake_provider import contracts, dialects
+from sendtwice.fake_provider.documents import BadFileError
+from sendtwice.fake_provider.emulator.upstream import HttpUpstream
+from sendtwice.fake_provider.provider import FakeProvider
+
+Ready = Callable[[dict[str, Any]], None]
+
+
+def announce(line: dict[str, Any]) -> None:
+    """Print the line that says where it listens."""
+    print(json.dumps(line), flush=True)  # noqa: T201  # it is what the program is read for
+
+
+async def serve(
+    contract_name: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8025,
+    state: Path | str | None = None,
+    upstream_url: str | None = None,
+    upstream_dialect: str = "generic",
+    upstream_timeout: float = 5.0,
+    ready: Ready = announce,
+) -> None:
+    """Serve a contract until cancelled, SIGTERM or SIGINT; mail goes to ``upstream_url`` if given."""
+    upstream = None
+    if upstream_url is not None:
+        dialect = dialects.load(upstream_dialect)
+        upstream = HttpUpstream(upstream_url, dialect.contract, timeout=upstream_timeout)
+    provider = FakeProvider(
+        contracts.load(contract_name), edge="client", state=state or ":memory:", upstream=upstream
+    )
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopped.set)
+    try:
+        await provider.start(host, port)
+    except OSError as error:
+        await provider.stop()
+        reason = (error.strerror or str(error)).lower()
+        message = f"cannot be listened on ({reason}); choose another --port, or 0 for a free one"
+        raise BadFileError(f"{host}:{port}", message) from None
+    try:
+        ready(
+            {
+                "ready": True,
+                "url": provider.url,
+                "contract": provider.contract.name,
+                "control": f"{provider.url}/_sendtwice/",
+            }
+        )
+        if upstream is not None:
+            await loop.run_in_executor(None, importlib.import_module, "httpx")
+        await stopped.wait()
+    finally:
+        await provider.stop()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run it from a command line; every flag is an environment variable too."""
+    parser = argparse.ArgumentParser(prog="sendtwice.fake_provider.serve", description="Serve a contract.")
+    for name, default, kind, text in (
+        ("contract", None, str, "a shipped contract, or a file"),
+        ("host", "127.0.0.1", str, "the address to listen on"),
+        ("port", "8025", int, "the port to listen on; 0 for a free one"),
+        ("state", None, str, "a file that keeps the state; in memory if left out"),
+        ("upstream", None, str, "where mail goes; into the own ledger if left out"),
+        ("upstream-dialect", "generic", str, "how mail is handed over there"),
+        ("upstream-timeout", "5", float, "seconds until a hand-over without an answer is unknown"),
+    ):
+        preset = os.environ.get(f"SENDTWICE_{name.upper().replace('-', '_')}", default)
+        required = name == "contract" and preset is None
+        parser.add_argument(f"--{name}", default=preset, type=kind, help=text, required=required)
+    given = parser.parse_args(arguments)
+    try:
+        asyncio.run(
+            serve(
+                given.contract,
+                host=given.host,
+                port=given.port,
+                state=given.state,
+                upstream_url=given.upstream,
+                upstream_dialect=given.upstream_dialect,
+                upstream_timeout=given.upstream_timeout,
+            )
+        )
+    except BadFileError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

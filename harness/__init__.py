@@ -1,0 +1,1 @@
+"""The scenario runner and all that judges."""

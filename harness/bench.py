@@ -1,0 +1,230 @@
+"""Everything a scenario is played on: the target, its provider, the wires between them, and the one recorder.
+
+The bench translates what the wires announce (crossings, faults that fired, deliveries) into events of the history,
+each with the scenario and the operation it belongs to. A late delivery still finds its scenario: attribution is by
+the mail's own tokens, over the whole run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sendtwice.fake_provider import webhooks
+from sendtwice.fake_provider.contracts import Contract
+from sendtwice.fake_provider.faults import Crossing, Fault, Faults
+from sendtwice.fake_provider.http import current_connection
+from sendtwice.fake_provider.ledger import Delivery, Mail
+from sendtwice.fake_provider.provider import FakeProvider
+from sendtwice.harness import placeholders
+from sendtwice.harness.attribution import Attribution, Identity
+from sendtwice.harness.drivers.api import ApiDriver
+from sendtwice.harness.drivers.wire import decoded, tls_context
+from sendtwice.harness.errors import HarnessError
+from sendtwice.harness.history import Kind, Recorder
+from sendtwice.harness.launch import External, Launcher
+from sendtwice.harness.launch.process import Processes
+from sendtwice.harness.target import TargetBody
+
+#: Where a target that already runs is told to send its mail.
+DEFAULT_PROVIDER_PORT = 8025
+
+
+@dataclass(slots=True)
+class _Wire:
+    """What is remembered of a provider connection until its answer."""
+
+    commits: list[int]
+    attempt: str | None = None
+
+
+class Bench:
+    """One target on its wires."""
+
+    def __init__(self, target: TargetBody, contract: Contract, folder: Path, logs: Path) -> None:
+        """Nothing starts yet; ``folder`` is the target file's, ``logs`` takes the target's output."""
+        self.target, self.contract, self.folder, self.logs = target, contract, folder, logs
+        self.recorder = Recorder()
+        self.attribution = Attribution()
+        self.client_faults = Faults(self._fired)
+        self.current: str | None = None
+        self.strays = 0
+        self._wires: dict[int, _Wire] = defaultdict(lambda: _Wire([]))
+        self._attempts: dict[tuple[str, str], itertools.count[int]] = {}
+        self.provider = FakeProvider(
+            contract if target.role == "client" else target.provider.dialect,
+            edge="client" if target.role == "client" else "provider",
+            identify=self.attribution.uid,
+            observe=self._observe,
+            notice=self._fired,
+        )
+        self.provider.ledger.subscribe(self._delivered)
+        self.webhook_secret = webhooks.make_secret()
+        self.launcher: Launcher = External()
+        self.values: dict[str, str] = {}
+        self.url = ""
+        self.driver: ApiDriver | None = None
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the provider, then the target, and work out its URLs."""
+        await self._start_provider()
+        target = self.target
+        if target.processes:
+            self.launcher = Processes(target.processes, self.folder, self.values, self.logs)
+            self.values["port"] = str(self.launcher.port())
+            await self.launcher.start()
+        verify: bool | str = True
+        if target.api is not None and target.role == "api":
+            self.url, verify = self.fill(target.api.url), target.api.verify_tls
+        elif target.consumer is not None and target.role == "consumer":
+            self.url = self.fill(target.consumer.url)
+        tls = tls_context(verify) if self.url.startswith("https") else None
+        self.driver = ApiDriver(
+            self.recorder, self.client_faults, timeout=target.timing.answers_within, tls=tls
+        )
+
+    async def _start_provider(self) -> None:
+        settings = self.target.provider
+        port = settings.port
+        if port == 0 and not self.target.processes and self.target.role != "client":
+            port = DEFAULT_PROVIDER_PORT
+        try:
+            await self.provider.start(settings.bind, port)
+        except OSError as error:
+            raise HarnessError(
+                f"the fake provider cannot listen on {settings.bind}:{port} ({error.strerror}); "
+                "end what listens there, or set target.provider.port"
+            ) from None
+        url = self.provider.url
+        if settings.advertise is not None:
+            url = "http://" + settings.advertise.replace("{port}", str(self.provider.port))
+        self.values = {
+            "provider_url": url,
+            "api_url": url,
+            "webhook_secret": self.webhook_secret,
+        }
+
+    async def stop(self) -> None:
+        """End the target and the provider; nothing is left behind."""
+        try:
+            await self.launcher.stop()
+        finally:
+            await self.provider.stop()
+
+    def fill(self, template: str) -> str:
+        """Fill a template of the target file."""
+        try:
+            return placeholders.fill_text(template, self.values)
+        except placeholders.MissingEnvironmentError as error:
+            raise HarnessError(str(error)) from None
+
+    def check_alive(self) -> None:
+        """Raise when the target has ended by itself."""
+        words = self.launcher.died()
+        if words is not None:
+            self.recorder.record(Kind.DIED, scenario=self.current, detail=words)
+            raise HarnessError(words)
+
+    # -- what the wires announce -----------------------------------------------------------------------------------
+
+    def identity(self, uid: str | None) -> Identity | None:
+        """Return the operation that a wire's name for it stands for."""
+        return self.attribution.of_uid(uid) if uid is not None else None
+
+    def _observe(self, kind: str, /, **fields: Any) -> None:
+        identity = self.identity(fields.get("operation"))
+        scenario = identity.scenario if identity else self.current
+        operation = identity.operation if identity else None
+        connection = fields.get("connection")
+        wire = self._wires[connection or 0]
+        data: dict[str, Any] = {}
+        if "response" in fields:
+            data["status"] = fields["response"].status
+            data["sent"] = bool(fields.get("sent")) and not fields.get("replaced")
+            data["commit"] = wire.commits.pop() if wire.commits else None
+        elif "request" in fields:
+            mail: Mail | None = fields.get("mail")
+            data["key"] = fields.get("key")
+            if mail is not None:
+                data["recipients"] = list(mail.recipients)
+                data["subject"] = mail.subject
+        name = None
+        if self.target.role == "client" and identity is not None:
+            name = self._client_attempt(kind, identity, wire, fields)
+        self.recorder.record(
+            Kind(kind), scenario=scenario, operation=operation, attempt=name, connection=connection, **data
+        )
+        if self.target.role == "client" and "response" in fields:
+            self._client_ended(scenario, operation, name, fields)
+
+    def _client_attempt(self, kind: str, identity: Identity, wire: _Wire, fields: dict[str, Any]) -> str | None:
+        """Number the attempts that a client makes by itself, as they arrive."""
+        if kind != Kind.CLIENT_REQUEST:
+            return wire.attempt
+        counter = self._attempts.setdefault((identity.scenario, identity.operation), itertools.count(1))
+        wire.attempt = f"{identity.operation}#{next(counter)}"
+        request = fields["request"]
+        self.recorder.record(
+            Kind.ATTEMPT,
+            scenario=identity.scenario,
+            operation=identity.operation,
+            attempt=wire.attempt,
+            key=fields.get("key"),
+            content=decoded(request.body),
+            path=request.path,
+        )
+        return wire.attempt
+
+    def _client_ended(self, scenario: str | None, operation: str | None, name: str | None, fields: dict[str, Any]) -> None:
+        response = fields["response"]
+        sent = bool(fields.get("sent"))
+        self.recorder.record(
+            Kind.ENDED,
+            scenario=scenario,
+            operation=operation,
+            attempt=name,
+            outcome="answered" if sent else "lost",
+            status=response.status,
+            headers={k.lower(): v for k, v in response.headers.items()},
+            body=decoded(response.body),
+        )
+
+    def _fired(self, fault: Fault, crossing: Crossing) -> None:
+        identity = self.identity(crossing.operation)
+        self.recorder.record(
+            Kind.FIRED,
+            scenario=identity.scenario if identity else self.current,
+            operation=identity.operation if identity else crossing.operation,
+            attempt=crossing.attempt,
+            fault=str(fault),
+            place=fault.place.value,
+            verb=fault.verb.value,
+            argument=fault.argument,
+        )
+
+    def _delivered(self, delivery: Delivery) -> None:
+        connection = current_connection.get()
+        match = self.attribution.identify(delivery.mail, (delivery.recipient,))
+        if match is None:
+            self.strays += 1
+            self.recorder.record(Kind.STRAY, recipient=delivery.recipient, subject=delivery.mail.subject)
+            return
+        if connection is not None:
+            commits = self._wires[connection].commits
+            if delivery.commit not in commits:
+                commits.append(delivery.commit)
+        self.recorder.record(
+            Kind.DELIVERY,
+            scenario=match.identity.scenario,
+            operation=match.identity.operation,
+            connection=connection,
+            recipient=delivery.recipient,
+            commit=delivery.commit,
+            swallowed=match.swallowed,
+            ambiguous=match.ambiguous,
+        )

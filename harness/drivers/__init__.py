@@ -1,0 +1,1 @@
+"""How a target is reached: one module per way."""

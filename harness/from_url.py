@@ -1,0 +1,126 @@
+"""A target without a file: ``sendtwice run --url URL``, for a first look.
+
+It is the same :class:`Target` that a file would give, and is written beside the run's reports, so that a failure can be
+played again and the file can be kept. Credentials are not written: there they become ``{env:NAME}``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from sendtwice.fake_provider.documents import BadFileError, Document, read_text, validate
+from sendtwice.harness import placeholders, toml
+from sendtwice.harness.redact import is_sensitive
+from sendtwice.harness.target import Target
+
+
+def build(
+    url: str,
+    *,
+    path: str | None = None,
+    body: str | None = None,
+    headers: Sequence[str] = (),
+    key_header: str | None = None,
+    contract: str | None = None,
+) -> Target:
+    """Return the target; :class:`BadFileError` names the option that is wrong and the remedy."""
+    given = urlsplit(url if "://" in url else f"http://{url}")
+    try:
+        usable = given.scheme in ("http", "https") and given.hostname and given.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BadFileError("--url", f"{url!r} is no http address; write http://127.0.0.1:3000")
+    own_path = given.path + (f"?{given.query}" if given.query else "")
+    request: dict[str, Any] = {}
+    chosen = path or (own_path if own_path not in ("", "/") else None)
+    if chosen is not None:
+        request["path"] = chosen if chosen.startswith("/") else f"/{chosen}"
+    if body is not None:
+        request["body"] = _body(body)
+    if key_header is not None:
+        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", key_header):
+            raise BadFileError("--key-header", f"{key_header!r} is no header name; write Idempotency-Key")
+        request["key"] = f"header:{key_header}"
+    data = {
+        "target": {
+            "name": given.netloc.rpartition("@")[2],
+            "role": "api",
+            "contract": contract or "universal",
+            "api": {
+                "url": f"{given.scheme}://{given.netloc.rpartition('@')[2]}",
+                "headers": dict(map(_header, headers)),
+                "request": request,
+            },
+        }
+    }
+    _check(data["target"]["api"], request)
+    return validate(Target, Document("--url", data))
+
+
+def write(target: Target, path: Path) -> str:
+    """Return the text of a target file that says the same, without credentials."""
+    body = target.target
+    api = body.api
+    assert api is not None  # build() made it
+    headers, hidden = {}, []
+    for name, value in api.headers.items():
+        if is_sensitive(name) and not placeholders.names(value):
+            variable = re.sub(r"[^A-Z0-9]", "_", name.upper())
+            headers[name] = f"{{env:{variable}}}"
+            hidden.append(f"{variable} to the value of {name}")
+        else:
+            headers[name] = value
+    request = api.request.model_dump(exclude_defaults=True, exclude_none=True)
+    parts = [f"# Written by sendtwice run --url into {path.name}; keep it to run again without the options.\n"]
+    parts += [f"# Credentials are not written down: set {' and '.join(hidden)}.\n"] if hidden else []
+    parts.append(toml.table("[target]", {"name": body.name, "role": "api", "contract": body.contract}))
+    parts.append(
+        toml.table("\n[target.api]", {"url": api.url, **({"headers": headers} if headers else {})})
+    )
+    parts += [toml.table("\n[target.api.request]", request)] if request else []
+    return "".join(parts)
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name.strip()):
+        raise BadFileError("-H", f"{text.partition(':')[0]!r} is no header; write 'Name: value'")
+    if "\n" in value or "\r" in value:
+        raise BadFileError("-H", f"{name.strip()} has a line break in its value; take it out")
+    return name.strip(), value.strip()
+
+
+def _body(given: str) -> Any:
+    """Read ``@FILE`` or the JSON itself."""
+    where = given[1:] if given.startswith("@") else "--body"
+    text = read_text(where) if given.startswith("@") else given
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadFileError(
+            where, f"is not valid JSON ({error.msg}); mend it there", line=error.lineno
+        ) from None
+    if not isinstance(data, dict):
+        raise BadFileError(where, "is no JSON object; write the body of one send")
+    if "to" not in placeholders.names(data):
+        raise BadFileError(where, 'has no {to}; write it where the recipient goes, as in {"to": "{to}"}')
+    return data
+
+
+def _check(api: dict[str, Any], request: dict[str, Any]) -> None:
+    places = {
+        "-H": (api["headers"], placeholders.PER_REQUEST),
+        "--body": (request.get("body"), placeholders.PER_REQUEST),
+        "--path": (request.get("path"), placeholders.PER_REQUEST),
+    }
+    for option, (template, known) in places.items():
+        try:
+            placeholders.check(template, known)
+        except placeholders.UnknownPlaceholderError as error:
+            raise BadFileError(option, str(error)) from None

@@ -1,0 +1,127 @@
+"""What was observed, in one numbered order.
+
+One recorder numbers every event of a run: the fake provider and the drivers live in this process, so their events
+share one clock and one counter. Everything that comes later (judge, reports, replay) reads this and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Kind(StrEnum):
+    """What an event is about. Crossings carry the names of the boundaries."""
+
+    ATTEMPT = "attempt"  # the driver begins an attempt
+    CLIENT_REQUEST = "client.request"
+    CLIENT_RESPONSE = "client.response"
+    ENDED = "attempt.ended"  # answered, lost, hung up, timed out, broken
+    PROVIDER_REQUEST = "provider.request"
+    PROVIDER_RESPONSE = "provider.response"
+    WEBHOOK_REQUEST = "webhook.request"
+    WEBHOOK_RESPONSE = "webhook.response"
+    DISCARDED = "discarded"  # a dead caller's message, never committed
+    DELIVERY = "delivery"
+    STRAY = "stray"
+    ARMED = "fault.armed"
+    FIRED = "fault.fired"
+    UNFIRED = "fault.unfired"
+    CRASH = "target.crash"
+    RESTART = "target.restart"
+    DIED = "target.died"
+    CALL = "call"
+    OPERATION = "operation"  # an operation is declared: its recipients, content and group
+    TOLD = "told"  # role client: what the target says became of an operation
+    FINISHED = "finished"  # a finish step is over: definite or not
+    EXPECTED = "expected"  # an expectation of the scenario
+    OVERLAP = "overlap"  # requests that were meant to overlap: whether they did
+    SETTLED = "settled"
+    VOID = "void"  # why a pass of this scenario would prove nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that was observed. ``at`` is monotonic seconds since the start of the run."""
+
+    seq: int
+    at: float
+    kind: Kind
+    scenario: str | None = None
+    operation: str | None = None
+    attempt: str | None = None
+    connection: int | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the event as it stands in a history file (before redaction)."""
+        shown: dict[str, Any] = {"seq": self.seq, "at": round(self.at, 6), "kind": self.kind.value}
+        for name in ("scenario", "operation", "attempt", "connection"):
+            value = getattr(self, name)
+            if value is not None:
+                shown[name] = value
+        if self.data:
+            shown["data"] = _plain(self.data)
+        return shown
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    if isinstance(value, str | int | float | bool) or value is None:
+        return value
+    return str(value)
+
+
+class Recorder:
+    """Numbers events; the only writer of a history."""
+
+    def __init__(self) -> None:
+        """Start the clock of a run."""
+        self._zero = time.monotonic()
+        self.events: list[Event] = []
+        self._by_scenario: dict[str | None, list[Event]] = {}
+        self._listeners: list[Callable[[Event], None]] = []
+
+    def now(self) -> float:
+        """Return monotonic seconds since the start of the run."""
+        return time.monotonic() - self._zero
+
+    def subscribe(self, listener: Callable[[Event], None]) -> None:
+        """Call ``listener`` for every event as it is recorded."""
+        self._listeners.append(listener)
+
+    def record(
+        self,
+        kind: Kind,
+        *,
+        scenario: str | None = None,
+        operation: str | None = None,
+        attempt: str | None = None,
+        connection: int | None = None,
+        **data: Any,
+    ) -> Event:
+        """Append one event."""
+        event = Event(
+            len(self.events) + 1, self.now(), kind, scenario, operation, attempt, connection, data
+        )
+        self.events.append(event)
+        self._by_scenario.setdefault(scenario, []).append(event)
+        for listener in self._listeners:
+            listener(event)
+        return event
+
+    def of(self, scenario: str | None) -> list[Event]:
+        """Return the events of one scenario, in order; late ones included."""
+        return list(self._by_scenario.get(scenario, ()))

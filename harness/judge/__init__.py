@@ -1,0 +1,126 @@
+"""The judge: contract + history -> findings.
+
+Pure: no clock, no I/O, and no knowledge of how the history came about. A finding is never taken back by a fault
+that did not fire or by requests that did not overlap; those void a pass only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sendtwice.fake_provider.contracts import AnswerClass, Contract, Level
+from sendtwice.harness.history import Event, Kind
+from sendtwice.harness.judge.answers import judge_answers, judge_replays, judge_strangers
+from sendtwice.harness.judge.classes import SUCCESS
+from sendtwice.harness.judge.effects import judge_effects
+from sendtwice.harness.judge.facts import Attempt, Facts
+from sendtwice.harness.judge.finding import Finding, Judgement
+from sendtwice.harness.judge.permitted import permission
+from sendtwice.harness.judge.progress import judge_expectations, judge_progress
+from sendtwice.harness.judge.rules import RULES, Rule
+
+__all__ = ["RULES", "Finding", "Judgement", "Rule", "judge"]
+
+_WEIGHT = {Level.MUST: 0, Level.SHOULD: 1, Level.HOLE: 2, Level.OBSERVE: 3}
+
+
+def judge(contract: Contract, events: Sequence[Event], *, role: str = "api", approval: bool = False) -> Judgement:
+    """Hold one scenario's history against a contract."""
+    facts = Facts(contract, events, role, approval)
+    findings = list(judge_effects(facts))
+    if role == "api":
+        findings += judge_answers(facts)
+        findings += judge_replays(facts)
+        findings += judge_strangers(facts)
+        findings += judge_progress(facts)
+    explained = {f.operation for f in findings}
+    # An expectation that only repeats what a rule has said already adds nothing.
+    findings += [f for f in judge_expectations(facts) if f.operation is None or f.operation not in explained]
+    findings = _once(findings)
+    findings.sort(key=lambda f: (_WEIGHT[f.level], f.events))
+    return Judgement(tuple(findings), tuple(_voids(facts)), tuple(_absent(facts)), _observed(facts))
+
+
+def _once(findings: list[Finding]) -> list[Finding]:
+    seen: set[tuple[str, str | None, str]] = set()
+    kept = []
+    for found in findings:
+        same = (found.rule, found.operation, found.message)
+        if same not in seen:
+            seen.add(same)
+            kept.append(found)
+    return kept
+
+
+def _voids(facts: Facts) -> list[str]:
+    """Return why a pass would prove nothing, in the words of a report."""
+    found: list[str] = []
+    for event in facts.events:
+        if event.kind is Kind.UNFIRED:
+            found.append(f"the fault '{event.data['fault']}' never fired")
+        elif event.kind is Kind.VOID:
+            found.append(str(event.data["reason"]))
+        elif event.kind is Kind.OVERLAP and not event.data["overlapped"] and not event.data.get("answered_first"):
+            found.append(f"{', '.join(event.data['attempts'])} were meant to overlap and did not")
+        elif event.kind is Kind.DELIVERY and event.data.get("ambiguous"):
+            found.append("the target's mail shows too little of its content to tell two operations apart")
+    if facts.role == "api":
+        for attempt in facts.attempts:
+            found += _nothing_shown(facts, attempt)
+    return list(dict.fromkeys(found))
+
+
+def _absent(facts: Facts) -> list[str]:
+    """Return what kept the window from existing at all on this target."""
+    found = [f"the target has no {a.path} ({a.status})" for a in facts.attempts if facts.absent_path(a)]
+    for event in facts.events:
+        if event.kind is Kind.OVERLAP and event.data.get("answered_first"):
+            first, second = event.data["attempts"]
+            found.append(
+                f"{first} was answered before {second} could meet it in flight: "
+                "the target answers before it hands the mail over (send.burst plays the race)"
+            )
+    return found
+
+
+def _nothing_shown(facts: Facts, attempt: Attempt) -> list[str]:
+    """A plain first send that fails in fair weather leaves nothing to judge."""
+    operations = {attempt.operation, *(r.operation for r in facts.rivals(attempt))}
+    if facts.trouble(operations, until=attempt.end):
+        return []
+    if attempt.outcome in ("timed-out", "broken", "garbage", "unreachable"):
+        how = {"timed-out": "got no answer in time", "broken": "was cut off by the target", "garbage": "got no HTTP answer"}
+        return [f"{attempt.name} {how.get(attempt.outcome, 'could not connect')}"]
+    if facts.absent_path(attempt):
+        return []
+    plain = not (attempt.invalid or attempt.key_problem) and not facts.rivals(attempt)
+    if plain and attempt.answered and not attempt.classes & (SUCCESS | {AnswerClass.PENDING}):
+        return [f"{attempt.name}, a plain first send, was answered {attempt.status}: nothing of the window was shown"]
+    if attempt.invalid and attempt.answered and attempt.classes & SUCCESS:
+        return [f"{attempt.name} was meant to be refused, and the target took it"]
+    return []
+
+
+def _observed(facts: Facts) -> dict[str, str]:
+    """Return habits that the contract leaves open, as seen."""
+    seen: dict[str, str] = {}
+    for attempt in facts.attempts:
+        if not attempt.answered or facts.role != "api":
+            continue
+        rivals = [r for r in facts.rivals(attempt) if r.start < attempt.start and r.succeeded]
+        if not rivals:
+            continue
+        kind = "repeat" if facts.same_request(rivals[0], attempt) else "other_content"
+        if rivals[0].overlaps(attempt):
+            kind = "in_progress"
+        if attempt.succeeded:
+            seen[kind] = "waits, then replays" if kind == "in_progress" else "answers with success"
+        else:
+            seen[kind] = f"answers {attempt.status}"
+    return seen
+
+
+def explain_permission(facts: Facts, attempt: Attempt) -> str:
+    """Return what an attempt may be answered with, and why, in one line."""
+    allowed = permission(facts, attempt)
+    return f"{', '.join(sorted(allowed.classes))}: {allowed.why}"

@@ -1,0 +1,128 @@
+"""Rules about answers: is each one among those that its attempt may get, and do repeats resemble the first?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sendtwice.fake_provider.contracts import AnswerClass as A
+from sendtwice.fake_provider.contracts import Contract, Level
+from sendtwice.harness.judge.classes import SUCCESS, carries
+from sendtwice.harness.judge.facts import Attempt, Facts
+from sendtwice.harness.judge.finding import Finding
+from sendtwice.harness.judge.permitted import permission
+from sendtwice.harness.judge.rules import RULES, level
+
+
+def finding(
+    contract: Contract,
+    rule: str,
+    message: str,
+    events: tuple[int, ...],
+    *,
+    operation: str | None = None,
+    weight: Level | None = None,
+) -> Finding:
+    """Return a finding at the level that the contract gives its rule."""
+    return Finding(rule, weight or level(contract, rule), message, RULES[rule].remedy, events, operation)
+
+
+def named(classes: frozenset[A] | set[A]) -> str:
+    """Return classes in words: 'accepted or replayed'."""
+    listed = sorted(c.value.replace("_", " ") for c in classes)
+    return " or ".join(listed) if listed else "nothing that the contract declares"
+
+
+def judge_answers(facts: Facts) -> Iterator[Finding]:
+    """Each answer must be one that its attempt may get."""
+    for attempt in facts.attempts:
+        if not attempt.answered or facts.absent_path(attempt):
+            continue
+        allowed = permission(facts, attempt)
+        if attempt.classes & allowed.classes:
+            continue
+        rule = allowed.rule if attempt.classes else "status-as-declared"
+        seen = f"{attempt.status}" + (f" ({named(attempt.classes)})" if attempt.classes else ", which the contract nowhere declares")
+        yield finding(
+            facts.contract,
+            rule,
+            f"{attempt.name} was answered {seen}; permitted: {named(allowed.classes)}, for {allowed.why}",
+            _evidence(facts, attempt),
+            operation=attempt.operation,
+        )
+
+
+def _evidence(facts: Facts, attempt: Attempt) -> tuple[int, ...]:
+    rivals = [seq for rival in facts.rivals(attempt) for seq in rival.events]
+    return tuple(sorted({*rivals, *attempt.events}))
+
+
+def judge_replays(facts: Facts) -> Iterator[Finding]:
+    """A repeat that is answered as a success has the first's id and the declared marker; the first has no marker."""
+    contract = facts.contract
+    for attempt in facts.attempts:
+        if not (attempt.answered and attempt.classes & SUCCESS):
+            continue
+        rivals = [r for r in facts.rivals(attempt) if facts.shares_key(r, attempt) and r.operation == attempt.operation]
+        done = [r for r in rivals if r.succeeded and r.before(attempt)]
+        if done and contract.replay.id.says("same") and any(r.id not in (None, attempt.id) for r in done):
+            first = next(r for r in done if r.id not in (None, attempt.id))
+            yield finding(
+                contract,
+                "replay-fidelity",
+                f"{attempt.name} names id {attempt.id}, but {first.name} got id {first.id} under the same key",
+                (*first.events, *attempt.events),
+                operation=attempt.operation,
+            )
+        yield from _marker(facts, attempt, rivals, done)
+
+
+def _marker(facts: Facts, attempt: Attempt, rivals: list[Attempt], done: list[Attempt]) -> Iterator[Finding]:
+    marker = facts.contract.replay.marker
+    if not marker.judged:
+        return
+    missing = [m for m in marker.value or () if not carries(m, attempt.headers, attempt.body)]
+    if done and missing and (done[0].id is None or done[0].id == attempt.id):
+        yield finding(
+            facts.contract,
+            "replay-fidelity",
+            f"{attempt.name} replays {done[0].name} without its marker ({_shown(missing[0])})",
+            (*done[0].events, *attempt.events),
+            operation=attempt.operation,
+        )
+    elif not rivals and len(missing) < len(marker.value or ()):
+        yield finding(
+            facts.contract,
+            "replay-fidelity",
+            f"{attempt.name} was the first under its key, yet its answer is marked as a replay",
+            attempt.events,
+            operation=attempt.operation,
+        )
+
+
+def _shown(marker: object) -> str:
+    header, at = getattr(marker, "header", None), getattr(marker, "at", None)
+    return f"header {header}" if header else f"field {at}"
+
+
+def judge_strangers(facts: Facts) -> Iterator[Finding]:
+    """Nobody sees the answer of another tenant; nor, where scopes are declared, of another mailbox."""
+    scope = facts.contract.scope
+    for attempt in facts.attempts:
+        if attempt.id is None:
+            continue
+        for owner in facts.attempts:
+            if owner.start >= attempt.start or owner.id != attempt.id or owner.operation == attempt.operation:
+                continue
+            apart = owner.tenant != attempt.tenant or (
+                owner.sender != attempt.sender and scope.judged and "mailbox" in (scope.value or ())
+            )
+            if apart:
+                yield finding(
+                    facts.contract,
+                    "isolation",
+                    f"{attempt.name} (sender {attempt.sender}) was answered with id {attempt.id}, "
+                    f"which belongs to {owner.name} (sender {owner.sender})",
+                    (*owner.events, *attempt.events),
+                    operation=attempt.operation,
+                )
+                break

@@ -1,0 +1,365 @@
+"""What a history says, arranged for the rules: attempts, operations, commits, and the weather.
+
+Order is used only between intervals: an attempt is *before* another when it was answered before the other began.
+An attempt that got no answer may still be running, so it is never before anything.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from sendtwice.fake_provider.contracts import AnswerClass, Contract
+from sendtwice.fake_provider.faults import Verb
+from sendtwice.harness.history import Event, Kind
+from sendtwice.harness.judge.classes import SUCCESS, answer_id, classify
+
+#: Fault verbs that only move a message in time.
+_PATIENT = {Verb.HOLD.value, Verb.DELAY.value}
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """One request made for an operation."""
+
+    name: str
+    operation: str
+    key: str | None
+    key_problem: str | None
+    content: str
+    sender: str
+    tenant: str
+    path: str
+    invalid: bool
+    start: int
+    retry_of: str | None = None
+    end: int | None = None
+    outcome: str = "running"
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: str = ""
+    classes: set[AnswerClass] = field(default_factory=set)
+    id: str | None = None
+    never_arrived: bool = False
+    sent_at: int | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether its caller got the whole answer."""
+        return self.outcome == "answered"
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether its answer can only be a claim of success."""
+        return self.answered and bool(self.classes) and self.classes <= SUCCESS
+
+    def before(self, other: Attempt) -> bool:
+        """Whether this was answered before the other began."""
+        return self.answered and self.end is not None and self.end < other.start
+
+    def overlaps(self, other: Attempt) -> bool:
+        """Whether neither was answered before the other began."""
+        return not self.before(other) and not other.before(self)
+
+    @property
+    def events(self) -> tuple[int, ...]:
+        """The events that show this attempt."""
+        return tuple(seq for seq in (self.sent_at or self.start, self.end) if seq is not None)
+
+
+@dataclass(slots=True)
+class Commit:
+    """One mail that the provider committed, with whether its answer reached the target."""
+
+    number: int
+    seq: int
+    operation: str
+    recipients: list[str]
+    connection: int | None
+    answered_at: int | None = None
+
+
+@dataclass(slots=True)
+class Operation:
+    """One logical effect, with the operations of equal content as its group."""
+
+    name: str
+    recipients: list[str]
+    group: str
+    content: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A history, read once."""
+
+    contract: Contract
+    events: Sequence[Event]
+    role: str = "api"
+    approval: bool = False
+
+    @cached_property
+    def attempts(self) -> list[Attempt]:
+        """Every attempt in the order of its start."""
+        found: dict[str, Attempt] = {}
+        for event in self.events:
+            name = event.attempt
+            if event.kind is Kind.ATTEMPT and name is not None and event.operation is not None:
+                known = {k: event.data.get(k) for k in ("key", "key_problem", "retry_of")}
+                found[name] = Attempt(
+                    name=name,
+                    operation=event.operation,
+                    content=str(event.data.get("content", "")),
+                    sender=str(event.data.get("sender", "main")),
+                    tenant=str(event.data.get("tenant", "main")),
+                    path=str(event.data.get("path", "")),
+                    invalid=bool(event.data.get("invalid")),
+                    start=event.seq,
+                    **known,
+                )
+            elif name in found and event.kind is Kind.CLIENT_REQUEST:
+                found[name].sent_at = event.seq
+            elif name in found and event.kind is Kind.ENDED:
+                self._end(found[name], event)
+        self._narrow(list(found.values()))
+        return list(found.values())
+
+    def _end(self, attempt: Attempt, event: Event) -> None:
+        attempt.end, attempt.outcome = event.seq, str(event.data["outcome"])
+        attempt.never_arrived = bool(event.data.get("never_arrived"))
+        if attempt.answered:
+            attempt.status = int(event.data["status"])
+            attempt.headers = dict(event.data.get("headers", {}))
+            attempt.body = event.data.get("body", "")
+            attempt.classes = classify(self.contract, attempt.status, attempt.body, approval=self.approval)
+            attempt.id = answer_id(self.contract, attempt.status, attempt.body)
+
+    def _narrow(self, attempts: list[Attempt]) -> None:
+        """The same id as an earlier success of this key is a replay; a first answer to a key is none."""
+        for attempt in attempts:
+            if not {AnswerClass.ACCEPTED, AnswerClass.REPLAYED} <= attempt.classes:
+                continue
+            earlier = [a for a in attempts if a is not attempt and self.may_share_key(a, attempt)]
+            if any(a.id is not None and a.id == attempt.id and a.before(attempt) for a in earlier):
+                attempt.classes.discard(AnswerClass.ACCEPTED)
+            elif not any(a.start < (attempt.end or 0) for a in earlier):
+                attempt.classes.discard(AnswerClass.REPLAYED)
+            elif (
+                self.contract.replay.id.says("same")
+                and attempt.id is not None
+                and any(a.succeeded and a.id is not None and a.id != attempt.id and a.before(attempt) for a in earlier)
+            ):
+                attempt.classes.discard(AnswerClass.REPLAYED)
+
+    def attempt(self, name: str) -> Attempt | None:
+        """Return an attempt by its name."""
+        return next((a for a in self.attempts if a.name == name), None)
+
+    @cached_property
+    def operations(self) -> dict[str, Operation]:
+        """Every operation that the scenario declared."""
+        return {
+            event.operation: Operation(
+                event.operation,
+                list(event.data["recipients"]),
+                str(event.data.get("group") or event.operation),
+                str(event.data.get("content", "")),
+            )
+            for event in self.events
+            if event.kind is Kind.OPERATION and event.operation is not None
+        }
+
+    @cached_property
+    def groups(self) -> dict[str, list[Operation]]:
+        """Operations by equal content: only a group's total can be judged."""
+        found: dict[str, list[Operation]] = defaultdict(list)
+        for operation in self.operations.values():
+            found[operation.group].append(operation)
+        return dict(found)
+
+    def group_of(self, operation: str) -> str:
+        """Return the group of an operation."""
+        known = self.operations.get(operation)
+        return known.group if known else operation
+
+    @cached_property
+    def commits(self) -> dict[str, list[Commit]]:
+        """The commits of each group, in order, each with the event that told the target of it."""
+        by_number: dict[int, Commit] = {}
+        for event in self.events:
+            if event.kind is not Kind.DELIVERY or event.operation is None:
+                continue
+            number = int(event.data["commit"])
+            commit = by_number.setdefault(
+                number, Commit(number, event.seq, self.group_of(event.operation), [], event.data.get("connection"))
+            )
+            commit.recipients.append(str(event.data["recipient"]))
+        for commit in by_number.values():
+            commit.answered_at = self._told(commit)
+        found: dict[str, list[Commit]] = defaultdict(list)
+        for commit in by_number.values():
+            found[commit.operation].append(commit)
+        return dict(found)
+
+    def _told(self, commit: Commit) -> int | None:
+        """Return the event by which the target surely knew of a commit, or None."""
+        answer = next(
+            (
+                e
+                for e in self.events
+                if e.kind in (Kind.PROVIDER_RESPONSE, Kind.CLIENT_RESPONSE)
+                and e.seq > commit.seq
+                and e.data.get("commit") == commit.number
+            ),
+            None,
+        )
+        if answer is None or not answer.data.get("sent"):
+            return None
+        # A process that was killed after the answer was written may never have read it.
+        crash = next((e.seq for e in self.events if e.kind is Kind.CRASH and e.seq > answer.seq), None)
+        if crash is None:
+            return answer.seq
+        spoke = any(
+            a.succeeded and a.end is not None and answer.seq < a.end < crash and a.start < answer.seq
+            for a in self.attempts
+            if self.group_of(a.operation) == commit.operation
+        )
+        return answer.seq if spoke else None
+
+    def count(self, group: str, pick: Any = max) -> int:
+        """Return the commits of a group for its most (``max``) or least (``min``) served recipient."""
+        recipients = {r for op in self.groups.get(group, ()) for r in op.recipients}
+        counts = dict.fromkeys(recipients, 0)
+        for commit in self.commits.get(group, ()):
+            for recipient in commit.recipients:
+                counts[recipient] = counts.get(recipient, 0) + 1
+        return int(pick(counts.values(), default=0))
+
+    # -- who shares a key ---------------------------------------------------------------------------------------
+
+    def _parts(self, attempt: Attempt) -> dict[str, str]:
+        return {"tenant": attempt.tenant, "mailbox": attempt.sender, "path": attempt.path}
+
+    def shares_key(self, a: Attempt, b: Attempt) -> bool:
+        """Whether two attempts surely meet under one key."""
+        if a.key is None or a.key != b.key or a.key_problem or b.key_problem:
+            return False
+        mine, yours = self._parts(a), self._parts(b)
+        scope = self.contract.scope
+        if scope.judged:
+            return all(mine[part] == yours[part] for part in scope.value or () if part in mine)
+        return mine == yours
+
+    def may_share_key(self, a: Attempt, b: Attempt) -> bool:
+        """Whether they may: surely, or because the contract does not say what the scope is."""
+        if a.key is None or a.key != b.key:
+            return False
+        return self.shares_key(a, b) or not self.contract.scope.judged
+
+    def rivals(self, attempt: Attempt) -> list[Attempt]:
+        """Return the other attempts that may meet this one under its key."""
+        return [
+            a
+            for a in self.attempts
+            if a is not attempt
+            and not a.never_arrived
+            and self.may_share_key(a, attempt)
+            and (attempt.end is None or a.start < attempt.end)
+        ]
+
+    def same_request(self, a: Attempt, b: Attempt) -> bool:
+        """Whether the contract must call them the same request."""
+        if a.content != b.content or a.invalid != b.invalid:
+            return False
+        parts = self.contract.fingerprint.parts
+        return a.path == b.path or (parts.judged and "path" not in (parts.value or ()))
+
+    def absent_path(self, attempt: Attempt) -> bool:
+        """Whether an attempt went to another path of the contract that this target does not have."""
+        return attempt.path != self.contract.request.path and attempt.status in (404, 405, 501)
+
+    # -- the weather --------------------------------------------------------------------------------------------
+
+    def provider_answers(self, operation: str, *, until: int) -> set[int]:
+        """Return the statuses with which the provider was made to refuse a group's messages before ``until``."""
+        return {
+            int(e.data["argument"])
+            for e in self.events
+            if e.kind is Kind.FIRED
+            and e.seq < until
+            and e.data["place"] == "provider.request"
+            and e.data["verb"] == Verb.ANSWER
+            and isinstance(e.data.get("argument"), int | float)
+            and e.operation is not None
+            and self.group_of(e.operation) == self.group_of(operation)
+        }
+
+    def given_up(self, groups: set[str], *, until: int | None) -> bool:
+        """Whether the target answered before the provider did: it gave up on a hand-over that was held.
+
+        Attempts that still run account for one pending hand-over each; one more belongs to an attempt that is over.
+        """
+        end = until if until is not None else max((e.seq for e in self.events), default=0)
+        pending: set[int | None] = set()
+        for event in self.events:
+            if event.seq > end:
+                break
+            mine = event.operation is not None and self.group_of(event.operation) in groups
+            if mine and event.kind is Kind.PROVIDER_REQUEST:
+                pending.add(event.connection)
+            elif mine and event.kind is Kind.PROVIDER_RESPONSE and event.data.get("sent"):
+                pending.discard(event.connection)
+        running = [
+            a
+            for a in self.attempts
+            if self.group_of(a.operation) in groups
+            and a.start < end
+            and not a.never_arrived
+            and (a.end is None or a.end > end or not a.answered)
+        ]
+        return len(pending) > len(running)
+
+    def trouble(self, operations: set[str], *, until: int | None) -> bool:
+        """Whether the provider or the process failed these operations before ``until``: then failing is fair."""
+        groups = {self.group_of(operation) for operation in operations}
+        if self.given_up(groups, until=until):
+            return True
+        for event in self.events:
+            if until is not None and event.seq > until:
+                break
+            if event.kind is Kind.CRASH:
+                return True
+            mine = event.operation is not None and self.group_of(event.operation) in groups
+            if event.kind is Kind.DISCARDED and mine:
+                return True
+            if event.kind is Kind.PROVIDER_RESPONSE and mine and not event.data.get("sent"):
+                return True
+            if (
+                event.kind is Kind.FIRED
+                and (mine or event.operation is None)
+                and str(event.data["place"]).startswith("provider.")
+                and event.data["verb"] not in _PATIENT
+            ):
+                return True
+        return False
+
+    def uncertain(self, operations: set[str], *, until: int | None) -> bool:
+        """Whether an outcome of these operations may be unknown to the target (not merely refused)."""
+        groups = {self.group_of(operation) for operation in operations}
+        if self.given_up(groups, until=until):
+            return True
+        for event in self.events:
+            if until is not None and event.seq > until:
+                break
+            mine = event.operation is not None and self.group_of(event.operation) in groups
+            if event.kind is Kind.CRASH:
+                return True
+            if event.kind is Kind.PROVIDER_RESPONSE and mine and not event.data.get("sent"):
+                return True
+            if event.kind is Kind.FIRED and mine and event.data["verb"] in (Verb.RESET, Verb.CLOSE, Verb.LOSE, Verb.CUT):
+                if str(event.data["place"]).startswith("provider."):
+                    return True
+        return False

@@ -1,0 +1,211 @@
+"""Which answers an attempt may get.
+
+The theory: a key has a record. Every earlier attempt under it (a *rival*) may have left none, may still be running,
+or may have left its outcome. From what the history shows of each rival follows the set of classes that a target
+which keeps the contract could answer with. The set is generous wherever the history or the contract leaves a
+choice; a finding needs an answer outside of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from sendtwice.fake_provider.contracts import AnswerClass as A
+from sendtwice.harness.judge.facts import Attempt, Facts
+
+#: What a send may be answered with when it is the first under its key. A server may always fail.
+FRESH = frozenset({A.ACCEPTED, A.PENDING, A.FAILED, A.UNKNOWN, A.RATE_LIMITED})
+#: What is fair when the provider or the process failed.
+TROUBLED = frozenset({A.FAILED, A.UNKNOWN, A.REFUSED, A.IN_PROGRESS, A.RATE_LIMITED})
+
+
+class Left(Enum):
+    """What a rival left under the key."""
+
+    NOTHING = auto()
+    MAYBE = auto()
+    SURELY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """The permitted classes, the rule that an answer outside of them breaks, and why they are what they are."""
+
+    classes: frozenset[A]
+    rule: str
+    why: str
+
+
+def left_by(facts: Facts, rival: Attempt) -> Left:
+    """Return whether a rival left a record under its key."""
+    outcomes = facts.contract.outcomes
+    if rival.never_arrived or rival.key_problem:
+        return Left.NOTHING
+    if not rival.answered:
+        return Left.MAYBE
+    if rival.classes and rival.classes <= {A.ACCEPTED, A.REPLAYED, A.PENDING, A.DUPLICATE}:
+        return Left.SURELY
+    if A.REFUSED in rival.classes or A.FAILED in rival.classes:
+        policy = refusal_policy(facts, rival)
+        if policy is not None and policy.says("released"):
+            return Left.NOTHING
+        if policy is not None and policy.says("stored"):
+            return Left.SURELY
+    return Left.MAYBE
+
+
+def refusal_policy(facts: Facts, rival: Attempt):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    """Return the contract's claim on what a refusal of this kind leaves, or None when its kind is not certain."""
+    outcomes = facts.contract.outcomes
+    if rival.invalid:
+        return outcomes.invalid
+    if rival.end is None or facts.uncertain({rival.operation}, until=rival.end):
+        return None
+    statuses = facts.provider_answers(rival.operation, until=rival.end)
+    if statuses and statuses <= {429, 503}:
+        return outcomes.provider_busy
+    if statuses and all(400 <= status < 500 and status != 429 for status in statuses):
+        return outcomes.provider_refused
+    return None
+
+
+def permission(facts: Facts, attempt: Attempt) -> Permission:
+    """Return what this attempt may be answered with."""
+    problem = _bad_key(facts, attempt)
+    if problem is not None:
+        return problem
+    if attempt.invalid:
+        return _invalid(facts, attempt)
+    rivals = facts.rivals(attempt)
+    same = [r for r in rivals if facts.same_request(r, attempt)]
+    other = [r for r in rivals if not facts.same_request(r, attempt)]
+    classes: set[A] = set()
+    operations = {attempt.operation, *(r.operation for r in rivals)}
+    if facts.trouble(operations, until=attempt.end):
+        classes |= TROUBLED
+    # Of two that overlap either may be the first; where both succeed, the later one is held to be the second.
+    taken = [
+        r
+        for r in rivals
+        if r.start < attempt.start and facts.shares_key(r, attempt) and left_by(facts, r) is Left.SURELY
+    ]
+    if not taken or _may_run_again(facts, attempt, taken):
+        classes |= FRESH
+    for rival in same:
+        classes |= _after_same(facts, rival, attempt)
+    for rival in other:
+        classes |= _after_other(facts, rival, attempt)
+    # A server error is a fair first answer, never a fair answer to a lost race or to a repeat.
+    if [r for r in rivals if facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING]:
+        if not facts.trouble(operations, until=attempt.end):
+            classes -= {A.FAILED, A.UNKNOWN}
+    rule, why = _rule(facts, attempt, same, other)
+    return Permission(frozenset(classes), rule, why)
+
+
+def _may_run_again(facts: Facts, attempt: Attempt, taken: list[Attempt]) -> bool:
+    """Whether the contract lets a request under a taken key run as a new one."""
+    contract = facts.contract
+    if any(facts.same_request(r, attempt) for r in taken):
+        # Running again and still delivering once is judged by the ledger; the answer alone proves nothing unless
+        # the contract promises to replay or to refuse.
+        return contract.duplicates.permits("execute")
+    return contract.mismatch.permits("execute")
+
+
+def _after_same(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
+    contract = facts.contract
+    left = left_by(facts, rival)
+    if left is Left.NOTHING:
+        # It may not have let go yet.
+        return {A.IN_PROGRESS} if rival.answered and not rival.invalid else set()
+    found: set[A] = set()
+    if contract.duplicates.permits("replay") or contract.duplicates.permits("replay_current"):
+        found |= {A.REPLAYED, A.PENDING}
+        policy = refusal_policy(facts, rival)
+        if rival.answered and not rival.succeeded and (policy is None or policy.permits("stored")):
+            found |= rival.classes
+    if contract.duplicates.permits("refuse") or contract.duplicates.permits("redirect"):
+        found |= {A.DUPLICATE}
+    if not rival.before(attempt) or not rival.succeeded or contract.delivery.value != "inline":
+        # Still running; or queued, unknown or failed, which a target may well call "in progress".
+        running = not rival.before(attempt) or not rival.succeeded
+        if running and (contract.concurrent.permits("refuse") or facts.trouble({rival.operation}, until=attempt.end)):
+            found |= {A.IN_PROGRESS}
+    if contract.concurrent.permits("execute") and not rival.before(attempt):
+        found |= FRESH
+    return found
+
+
+def _after_other(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
+    contract = facts.contract
+    if left_by(facts, rival) is Left.NOTHING:
+        return {A.IN_PROGRESS} if rival.answered and not rival.invalid else set()
+    found: set[A] = set()
+    if contract.mismatch.permits("refuse"):
+        found |= {A.CONFLICT}
+    if contract.mismatch.permits("replay"):
+        found |= {A.REPLAYED}
+    if contract.mismatch.permits("execute"):
+        found |= FRESH
+    if not rival.before(attempt) or not rival.succeeded:
+        found |= {A.IN_PROGRESS}
+    if rival.invalid or not rival.succeeded:
+        found |= {A.REFUSED} if refusal_policy(facts, rival) is None or _may_be_stored(facts, rival) else set()
+    return found
+
+
+def _may_be_stored(facts: Facts, rival: Attempt) -> bool:
+    policy = refusal_policy(facts, rival)
+    return policy is None or bool(policy.permits("stored"))
+
+
+def _bad_key(facts: Facts, attempt: Attempt) -> Permission | None:
+    key = facts.contract.key
+    match attempt.key_problem:
+        case "absent":
+            if key.presence.says("required"):
+                wanted = frozenset({A.KEY_MISSING})
+                return Permission(wanted, "key-syntax", "the contract requires a key and there was none")
+            return None
+        case None:
+            return None
+        case "empty":
+            if key.empty.permits("absent") or not key.empty.judged:
+                return Permission(frozenset(A), "key-syntax", "the contract leaves empty keys open")
+            allowed = {A.KEY_INVALID} | ({A.KEY_MISSING} if key.presence.says("required") else set())
+            return Permission(frozenset(allowed), "key-syntax", "an empty key is invalid under the contract")
+        case "undeclared":
+            return Permission(frozenset(A), "key-syntax", "the contract does not say whether such a key is good")
+        case problem:
+            if not key.invalid.says("refuse"):
+                # The page says what a key may be, not what becomes of another.
+                return Permission(frozenset(A), "key-syntax", f"what a key that is {problem} leads to is not declared")
+            return Permission(frozenset({A.KEY_INVALID}), "key-syntax", f"a key that is {problem} is invalid")
+
+
+def _invalid(facts: Facts, attempt: Attempt) -> Permission:
+    """A request that no API should take: whatever it says but a crash of its own is fair."""
+    return Permission(frozenset(A) - {A.FAILED}, "refusal-policy", "the request is not valid")
+
+
+def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attempt]) -> tuple[str, str]:
+    if any(r.invalid or (r.answered and r.classes & {A.REFUSED, A.FAILED} and not r.succeeded) for r in (*same, *other)):
+        if not any(r.succeeded for r in same):
+            return "refusal-policy", "an earlier attempt under this key was refused"
+    sure = [r for r in other if facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING]
+    if sure and not any(r.succeeded and r.before(attempt) for r in same):
+        return "conflict", f"{sure[0].name} used this key for other content"
+    if attempt.classes and attempt.classes <= {A.CONFLICT} and same:
+        return "no-false-conflict", f"{same[0].name} was the same request under the same key"
+    if any(r.overlaps(attempt) for r in same):
+        return "in-progress", f"{next(r.name for r in same if r.overlaps(attempt))} was in flight under this key"
+    if same:
+        return "replay-fidelity", f"{same[0].name} had been answered under this key"
+    elsewhere = [
+        a for a in facts.attempts if a is not attempt and a.key == attempt.key is not None and a.start < attempt.start
+    ]
+    if elsewhere and not other:
+        return "isolation", f"{elsewhere[0].name} used this key in another scope"
+    return "status-as-declared", "it was the first under its key"

@@ -1,0 +1,114 @@
+"""Rules about going on: a key that is stuck, and what the scenario itself expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sendtwice.fake_provider.contracts import AnswerClass as A
+from sendtwice.fake_provider.contracts import Level
+from sendtwice.harness.history import Event, Kind
+from sendtwice.harness.judge.answers import finding, named
+from sendtwice.harness.judge.facts import Facts
+from sendtwice.harness.judge.finding import Finding
+from sendtwice.harness.judge.permitted import refusal_policy
+
+
+def judge_progress(facts: Facts) -> Iterator[Finding]:
+    """Retrying the same key must come to an end, once nothing uncertain holds it."""
+    for event in facts.events:
+        if event.kind is not Kind.FINISHED or event.data.get("definite") or event.operation is None:
+            continue
+        last = facts.attempt(str(event.data["last"]))
+        if last is None or not last.answered or A.IN_PROGRESS not in last.classes or A.UNKNOWN in last.classes - {A.IN_PROGRESS}:
+            if last is None or not (last.answered and last.classes == {A.IN_PROGRESS}):
+                continue
+        mine = [a for a in facts.attempts if a.operation == event.operation and a.start < last.start]
+        if facts.uncertain({event.operation}, until=last.end):
+            lease = facts.contract.lease
+            if not lease.judged or float(event.data.get("waited", 0)) <= float(lease.value or 0):
+                continue
+        released = [a for a in mine if (p := refusal_policy(facts, a)) is not None and p.says("released")]
+        if not released:
+            continue
+        yield finding(
+            facts.contract,
+            "progress",
+            f"{event.operation}: every retry for {event.data.get('waited', 0):.1f} s was told to wait, "
+            f"though {released[0].name} had failed before anything was sent",
+            (*released[0].events, *last.events, event.seq),
+            operation=event.operation,
+        )
+
+
+def judge_expectations(facts: Facts, last: int | None = None) -> Iterator[Finding]:
+    """What the scenario states beyond the contract."""
+    for event in facts.events:
+        if event.kind is not Kind.EXPECTED:
+            continue
+        yield from _deliveries(facts, event)
+        yield from _answers(facts, event)
+        yield from _told(facts, event)
+
+
+def _weight(event: Event) -> Level:
+    return Level(event.data.get("level", Level.MUST))
+
+
+def _deliveries(facts: Facts, event: Event) -> Iterator[Finding]:
+    final = bool(event.data.get("final"))
+    for names, bounds in event.data.get("deliveries", ()):
+        low, high = bounds
+        groups = {facts.group_of(name) for name in names}
+        seen = facts if final else Facts(facts.contract, [e for e in facts.events if e.seq < event.seq], facts.role)
+        least = sum(seen.count(group, min) for group in groups)
+        most = sum(seen.count(group, max) for group in groups)
+        if low <= least and most <= high:
+            continue
+        count = most if most > high else least
+        wanted = str(low) if low == high else f"{low} to {high}"
+        commits = [c.seq for group in groups for c in seen.commits.get(group, ())]
+        attempts = [seq for a in facts.attempts if facts.group_of(a.operation) in groups for seq in a.events]
+        yield finding(
+            facts.contract,
+            "expected",
+            f"{', '.join(names)}: {count} delivered where the scenario expects {wanted}",
+            tuple(sorted({*commits, *attempts})),
+            operation=names[0],
+            weight=_weight(event),
+        )
+
+
+def _answers(facts: Facts, event: Event) -> Iterator[Finding]:
+    for names, wanted in event.data.get("answers", ()):
+        attempts = [a for name in names if (a := facts.attempt(name)) is not None and a.answered]
+        events = tuple(seq for a in attempts for seq in a.events)
+        if isinstance(wanted, list):
+            classes = {A(c) for c in wanted}
+            wrong = [a for a in attempts if not a.classes & classes]
+            if wrong:
+                text = f"{wrong[0].name} was answered {wrong[0].status} ({named(wrong[0].classes)}); expected {named(classes)}"
+                yield finding(facts.contract, "expected", text, events, weight=_weight(event))
+            continue
+        rest = {A(c) for c in wanted["rest"]}
+        for name, number in wanted.items():
+            if name == "rest":
+                continue
+            could = [a for a in attempts if A(name) in a.classes]
+            must = [a for a in could if not a.classes & rest]
+            if len(could) < number or len(must) > number:
+                text = f"{', '.join(names)}: {len(could)} of {len(attempts)} answered {name}; expected {number}"
+                yield finding(facts.contract, "expected", text, events, weight=_weight(event))
+
+
+def _told(facts: Facts, event: Event) -> Iterator[Finding]:
+    for operation, wanted in event.data.get("told", ()):
+        told = [e for e in facts.events if e.kind is Kind.TOLD and e.operation == operation]
+        if told and told[-1].data["told"] not in wanted:
+            yield finding(
+                facts.contract,
+                "expected",
+                f"{operation}: the target says {told[-1].data['told']}; expected {' or '.join(wanted)}",
+                (told[-1].seq,),
+                operation=operation,
+                weight=_weight(event),
+            )

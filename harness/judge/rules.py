@@ -1,0 +1,122 @@
+"""The rules, as data: what each forbids, why, where it comes from, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sendtwice.fake_provider.contracts import Contract, Level
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One promise that can be broken."""
+
+    id: str
+    title: str
+    why: str
+    source: str
+    remedy: str
+
+
+_ALL = (
+    Rule(
+        "at-most-once",
+        "One operation under one key is delivered at most once",
+        "The caller retried, hung up, sent at once, or the target was killed; the target knew or could have known "
+        "that the mail was out, and sent it again.",
+        "RFC 9110 section 9.2.2; Postfleet, 'Claim the business action before doing it'",
+        "Claim the key in one atomic write before handing the mail over, and answer every repeat from that record.",
+    ),
+    Rule(
+        "at-most-once-after-unknown",
+        "A mail whose hand-over has an unknown outcome is not sent again",
+        "The target handed the mail over and could not know whether it was accepted; sending again made a second mail.",
+        "Postfleet, 'delivery_outcome_unknown'; Pylota decision 0004, item 4; RFC 1047",
+        "Record the hand-over before it begins, and treat no answer as unknown: reconcile it, or pass a stable key "
+        "to a provider that deduplicates.",
+    ),
+    Rule(
+        "no-lost-send",
+        "A send that was answered as a success is delivered",
+        "The caller was told that the mail is sent or queued, so it will never ask again.",
+        "Pylota decision 0004; Rasket, 'Not retrying drops the first'",
+        "Answer success only after the mail is stored durably, and keep it queued until the provider has taken it.",
+    ),
+    Rule(
+        "replay-fidelity",
+        "A repeat is answered like the first, and marked as the contract says",
+        "A caller that lost the first answer has only the repeat to learn the id from.",
+        "draft-ietf-httpapi-idempotency-key-header-07 section 2.6; Rasket, 'the first answer'",
+        "Store the first answer with the key and replay it, with the same id and the declared marker.",
+    ),
+    Rule(
+        "conflict",
+        "A used key with other content is refused and sends nothing",
+        "The same key with another recipient or body is a bug of the caller; to send or to guess hides it.",
+        "Postfleet, idempotency_conflict; Rasket, invalid_idempotent_request; draft-07 section 2.7",
+        "Store a fingerprint of the request with the key, compare it on every repeat, and refuse a different one.",
+    ),
+    Rule(
+        "no-false-conflict",
+        "The same request under the same key is never called a conflict",
+        "A caller that is told 'conflict' stops, though its retry was right.",
+        "Rasket, 'the same fields in a different order still count as a repeat'",
+        "Fingerprint only what the caller sent, in canonical form: no times, no generated ids, no field order.",
+    ),
+    Rule(
+        "in-progress",
+        "A repeat that meets the first one running waits, replays, or is told so",
+        "Anything else (a server error, a fresh success) tells the caller something false.",
+        "Postfleet, idempotency_in_progress; draft-07 section 2.7; CONTRACTS rule R11",
+        "Catch the lost race on the unique key and answer it as the contract says: in progress, or wait and replay.",
+    ),
+    Rule(
+        "key-syntax",
+        "A bad key is refused before any effect; a good one is taken whole",
+        "A key that is cut, folded or ignored makes two operations one, or leaves one unguarded.",
+        "Rasket, 1 to 256 characters; Pylota, 1 to 255 printable ASCII; CONTRACTS rules R29, R30",
+        "Validate the key first, answer an invalid one with the declared error, and compare keys byte for byte.",
+    ),
+    Rule(
+        "isolation",
+        "Keys of one sender never meet those of another",
+        "A key that is shared over the border of its scope shows one tenant another's answer, or swallows its mail.",
+        "draft-ietf-httpapi-idempotency-key-header-07, security considerations; CONTRACTS rules R27, R28",
+        "Make the declared scope (tenant, mailbox) part of the unique key.",
+    ),
+    Rule(
+        "refusal-policy",
+        "After a refusal the key is released or kept, as the contract says",
+        "A caller that repairs its request must know whether the old key still holds the old refusal.",
+        "Rasket, 'Refusals leave no key'; Postfleet, 'stores terminal results'; CONTRACTS D13",
+        "Store or release the key for this kind of refusal as the contract declares.",
+    ),
+    Rule(
+        "progress",
+        "A key is never stuck in progress after a failure that surely sent nothing",
+        "Every retry is told to wait, and nothing will ever happen.",
+        "CONTRACTS rules R12, R38; WINDOWS 4",
+        "Free the claim when a hand-over surely failed, and let a claim of a dead process lapse after its lease.",
+    ),
+    Rule(
+        "status-as-declared",
+        "Every answer is one that the contract declares",
+        "A caller branches on status and code; an answer that is nowhere declared is handled as anything.",
+        "the contract's own table of answers",
+        "Answer with the declared status and code, or declare this one.",
+    ),
+    Rule(
+        "expected",
+        "What the scenario itself expects",
+        "The scenario states more than the contract does.",
+        "the scenario file",
+        "Compare the scenario's expectation with the timeline.",
+    ),
+)
+
+RULES = {rule.id: rule for rule in _ALL}
+
+
+def level(contract: Contract, rule: str) -> Level:
+    """Return how much a broken rule weighs under this contract."""
+    return contract.levels.get(rule, Level.MUST)

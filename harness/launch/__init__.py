@@ -1,0 +1,59 @@
+"""How a target is started, killed and started again: one module per way."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Launcher(Protocol):
+    """What the runner needs of any way to run a target."""
+
+    @property
+    def can_crash(self) -> bool:
+        """Whether the target can be killed and restarted."""
+
+    async def start(self) -> None:
+        """Start everything and wait until it is ready; :class:`HarnessError` when it never is."""
+
+    async def crash(self, name: str) -> None:
+        """SIGKILL a process (or all: ``target``) and wait until it is gone."""
+
+    async def restart(self, name: str) -> None:
+        """Start what was killed, with the state it kept."""
+
+    async def stop(self) -> None:
+        """End everything that was started."""
+
+    def died(self) -> str | None:
+        """Return one line on a process that ended by itself, or None."""
+
+    def port(self, name: str | None = None) -> int:
+        """Return the port of a process; of the first one by default."""
+
+
+class External:
+    """A target that already runs: nothing is started, and nothing can be killed."""
+
+    can_crash = False
+
+    async def start(self) -> None:
+        """Nothing to do."""
+
+    async def crash(self, name: str) -> None:
+        """Never called: scenarios that need it are skipped."""
+        raise NotImplementedError(name)
+
+    async def restart(self, name: str) -> None:
+        """Never called: scenarios that need it are skipped."""
+        raise NotImplementedError(name)
+
+    async def stop(self) -> None:
+        """Nothing to do."""
+
+    def died(self) -> str | None:
+        """Nothing is known about it."""
+        return None
+
+    def port(self, name: str | None = None) -> int:
+        """It has its own port, in its URL."""
+        return 0

@@ -1,0 +1,159 @@
+"""What a scenario's names stand for while it is played: operations, contents, keys, attempts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from sendtwice.fake_provider.faults import Armed
+from sendtwice.harness.attribution import Attribution, Content, Identity, token
+from sendtwice.harness.drivers.api import Flight
+from sendtwice.harness.history import Kind, Recorder
+from sendtwice.harness.scenario import Change, Key, Notify, Operate, Redeliver, Send
+
+
+@dataclass(slots=True)
+class Plan:
+    """What an attempt asks for, with everything that ``like`` and ``change`` say filled in."""
+
+    name: str
+    operation: str
+    recipients: list[str]
+    content: Content
+    key: str | Key | None
+    by: str
+    uid: str
+    change: Change = field(default_factory=Change)
+    count: int = 1
+    content_name: str = ""
+    event: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Live:
+    """An attempt that has begun."""
+
+    plan: Plan
+    flight: Flight
+    armed: list[Armed] = field(default_factory=list)
+
+
+class Names:
+    """The operations of one scenario, as they come up."""
+
+    def __init__(self, scenario: str, attribution: Attribution, recorder: Recorder, recipient: str) -> None:
+        """``recipient``: the template of an address, with ``{token}``."""
+        self.scenario, self.attribution, self.recorder, self.template = scenario, attribution, recorder, recipient
+        self.plans: dict[str, Plan] = {}
+        self.keys: dict[str, str] = {}
+        self._tokens: dict[str, str] = {}
+        self._contents: dict[str, Content] = {}
+        self._declared: set[tuple[str, str]] = set()
+
+    def send(self, step: Send) -> Plan:
+        """Return the plan of a send."""
+        like = self.plans[step.like] if step.like else None
+        operation = step.op or (like.operation if like else step.name)
+        content = step.content or (like.content_name if like else step.name)
+        key = step.key if "key" in step.model_fields_set else (like.key if like else step.name)
+        by = step.by or (like.by if like else "main")
+        count = step.recipients or (like.count if like else 1)
+        recipient = like.operation if like and step.change.to != "other" and step.content is None else operation
+        return self._plan(step.name, operation, recipient, content, key, by, count, step.change, like)
+
+    def operate(self, step: Operate | Notify) -> Plan:
+        """Return the plan of an operation that the target performs by itself."""
+        like = self.plans[step.like] if step.like else None
+        operation = step.op or (like.operation if like else step.name)
+        content = step.content or (like.content_name if like else step.name)
+        recipient = like.operation if like else operation
+        plan = self._plan(step.name, operation, recipient, content, None, "main", 1, Change(), like)
+        fresh = like is None or operation != like.operation
+        plan.event = getattr(step, "event", None) or (f"evt_{token('e')}" if fresh or like is None else like.event)
+        return plan
+
+    def redeliver(self, step: Redeliver) -> Plan:
+        """Return the plan of the same event again."""
+        like = self.plans[step.like]
+        plan = Plan(
+            step.name, like.operation, like.recipients, like.content, None, like.by, like.uid,
+            content_name=like.content_name, event=like.event,
+        )
+        self.plans[step.name] = plan
+        return plan
+
+    def retry(self, name: str, of: Plan) -> Plan:
+        """Return the plan of the same request again."""
+        plan = Plan(
+            name, of.operation, of.recipients, of.content, of.key, of.by, of.uid, of.change, of.count,
+            of.content_name, of.event,
+        )
+        self.plans[name] = plan
+        return plan
+
+    def _plan(
+        self,
+        name: str,
+        operation: str,
+        recipient: str,
+        content_name: str,
+        key: str | Key | None,
+        by: str,
+        count: int,
+        change: Change,
+        like: Plan | None,
+    ) -> Plan:
+        base = self._contents.setdefault(content_name, Content(token("s"), token("t")))
+        content = Content(
+            token("s") if change.subject else base.subject,
+            token("t") if change.text else base.text,
+        )
+        if like is not None and not change.subject and not change.text and content_name == like.content_name:
+            content = like.content
+        if change.to == "other":
+            recipient_token = token("r")
+        elif like is not None and recipient == like.operation:
+            recipient_token = like.uid.partition("+")[0]
+        else:
+            recipient_token = self._tokens.setdefault(recipient, token("r"))
+        identity = self.attribution.add(Identity(self.scenario, operation, recipient_token, content))
+        recipients = [self._address(recipient_token, i, count, change) for i in range(count)]
+        if (operation, identity.uid) not in self._declared:
+            self._declared.add((operation, identity.uid))
+            self.recorder.record(
+                Kind.OPERATION,
+                scenario=self.scenario,
+                operation=operation,
+                recipients=[] if change.to == "invalid" else recipients,
+                group=identity.operation,
+                content=identity.uid,
+            )
+        for alias in (key, getattr(key, "of", None)):
+            if isinstance(alias, str) and alias not in self.keys:
+                self.keys[alias] = f"st-{token('k')}-" + re.sub(r"[^A-Za-z0-9-]", "-", alias)
+        plan = Plan(
+            name, operation, recipients, content, key, by, identity.uid, change, count, content_name
+        )
+        self.plans[name] = plan
+        return plan
+
+    def _address(self, recipient: str, i: int, count: int, change: Change) -> str:
+        if change.to == "invalid":
+            return f"{recipient} is no address"
+        local = recipient if count == 1 else f"{recipient}.{i + 1}"
+        return self.template.replace("{token}", local)
+
+    def values(self, plan: Plan, sender: dict[str, str]) -> dict[str, Any]:
+        """Return what a request template may say for this plan."""
+        to: str | list[str] = plan.recipients if plan.count > 1 else plan.recipients[0]
+        return {
+            "from": "sender@sendtwice.test",
+            **sender,
+            "operation": plan.operation,
+            "to": to,
+            "token": plan.uid.partition("+")[0],
+            "subject": f"Receipt {plan.content.subject}",
+            "text": f"Thank you for your order {plan.content.text}.",
+            "reply_to": token("m") if plan.change.reply_to else None,
+        }

@@ -1,0 +1,1 @@
+"""Reporters: subscribers to the runner's events. The runner knows none of them."""

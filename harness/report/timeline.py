@@ -1,0 +1,388 @@
+"""A scenario's history as lines that a person reads in ten seconds. Pure: events in, lines out.
+
+Bookkeeping is left out (declarations, expectations, faults that only say again what an ending says); a mail with
+several recipients is one line; runs of like lines are drawn together. Events that a finding cites stay and are marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from sendtwice.harness.history import Event, Kind
+
+#: More lines than this are not read: the middle is left to the history file.
+LIMIT = 40
+_TAIL = 10
+
+_ENDS = {
+    "lost": "✂ answer of {who} lost (caller reset)",
+    "hung-up": "✂ caller of {who} hung up (RST)",
+    "timed-out": "✗ {who} got no answer in time",
+    "broken": "✗ {who}: the target cut the connection",
+    "garbage": "✗ {who} got an answer that is no HTTP",
+    "unreachable": "✗ {who} could not connect",
+    "never-sent": "✂ {who} lost on its way to the target",
+}
+
+_FAULTS = {
+    ("client.request", "lose"): "✂ request lost on its way to the target",
+    ("provider.request", "lose"): "✂ the mail is lost on its way to the provider",
+    ("provider.request", "hold"): "⏸ the mail is held before the provider commits it",
+    ("provider.response", "hold"): "⏸ the provider's answer is held",
+    ("provider.response", "lose"): "✂ the provider's answer is lost",
+    ("client.request", "hold"): "⏸ the caller's request is held",
+    ("client.response", "hold"): "⏸ the answer to the caller is held",
+}
+_THINGS = {
+    "client.request": "the caller's request",
+    "client.response": "the answer to the caller",
+    "provider.request": "the mail to the provider",
+    "provider.response": "the provider's answer",
+    "webhook.request": "the provider's event",
+    "webhook.response": "the target's ack",
+}
+_VERBS = {
+    "lose": "✂ {what} is lost",
+    "hold": "⏸ {what} is held",
+    "delay": "⏸ {what} comes {argument} s late",
+    "cut": "✂ {what} is cut after {argument} bytes",
+    "reset": "✂ the connection is reset (RST) at {what}",
+    "close": "✂ the connection is closed (FIN) at {what}",
+    "twice": "{what} comes twice",
+    "answer": "✂ {what} is answered {argument}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What happened at one moment: ``ms`` since the first event, at which ``edge``, in words."""
+
+    seqs: tuple[int, ...]
+    ms: float
+    edge: str
+    text: str
+    cited: bool = False
+    who: tuple[str, ...] = ()  # attempts or mails that lines drawn together are about
+    shape: str = ""  # the text with {who} in the place of the name: like lines have the same
+
+    def __str__(self) -> str:
+        """Return the line as it is printed."""
+        return f"{'▶' if self.cited else ' '} {self.ms:>9.1f} ms  {self.edge:<8}  {self.text}"
+
+
+def timeline(events: Sequence[Event], cited: Collection[int] = ()) -> list[Line]:
+    """Return the lines of one scenario's history."""
+    story = _Story(events)
+    lines = [line for event in events for line in story.tell(event)]
+    lines = [replace(line, cited=any(seq in cited for seq in line.seqs)) for line in lines]
+    return _drawn_together(lines)
+
+
+def as_text(lines: Sequence[Line], *, limit: int | None = LIMIT) -> list[str]:
+    """Return printed lines; beyond ``limit`` the middle is counted instead."""
+    if limit is None or len(lines) <= limit:
+        return [str(line) for line in lines]
+    head, tail = lines[: limit - _TAIL], lines[-_TAIL:]
+    left_out = len(lines) - len(head) - len(tail)
+    return [*map(str, head), f"  {'…':>9}     {left_out} more in the history file", *map(str, tail)]
+
+
+def short(address: str) -> str:
+    """Return an address with its token cut: what matters is that two are equal."""
+    local, at, domain = address.partition("@")
+    return f"{local[:5]}…{at}{domain}" if len(local) > 6 else address
+
+
+def short_key(key: str | None) -> str:
+    """Return a key so that it can be compared by eye; a long one with its length."""
+    if key is None:
+        return "none"
+    if key == "":
+        return '""'
+    shown = key if key.isprintable() else ascii(key)[1:-1]
+    return shown if len(shown) <= 28 else f"{shown[:24]}… ({len(key)} characters)"
+
+
+class _Story:
+    """What must be known of the whole history to tell one event of it."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._zero = events[0].at if events else 0.0
+        self._attempts = {e.attempt: e for e in events if e.kind is Kind.ATTEMPT}
+        self._requested = {e.attempt for e in events if e.kind is Kind.CLIENT_REQUEST}
+        self._ends = {e.attempt: str(e.data.get("outcome")) for e in events if e.kind is Kind.ENDED}
+        self._several = len({e.operation for e in events if e.operation is not None}) > 1
+        self._mails: dict[Any, int] = {}
+        self._recipients: dict[Any, list[str]] = {}
+        self._delivered: dict[Any, list[int]] = {}
+        for e in events:
+            if e.kind is Kind.DELIVERY:
+                commit = e.data.get("commit")
+                self._mails.setdefault(commit, len(self._mails) + 1)
+                self._recipients.setdefault(commit, []).append(str(e.data.get("recipient", "")))
+                self._delivered.setdefault(commit, []).append(e.seq)
+
+    def tell(self, event: Event) -> Iterable[Line]:
+        teller = _TELLERS.get(event.kind)
+        if teller is None:
+            return ()
+        told = teller(self, event)
+        return () if told is None else (told,)
+
+    def line(self, event: Event, edge: str, shape: str, *who: str, seqs: Iterable[int] = ()) -> Line:
+        text = shape.format(who=", ".join(who)) if who else shape
+        ms = (event.at - self._zero) * 1000
+        return Line((event.seq, *seqs), ms, edge, text, who=who, shape=shape)
+
+    # -- callers ------------------------------------------------------------------------------------------------
+
+    def attempt(self, event: Event) -> Line | None:
+        # The request says the same and when it really left; only one that never left is told by its plan.
+        if event.attempt in self._requested:
+            return None
+        return self.line(event, "client", f"{{who}} →{self._particulars(event)}", str(event.attempt))
+
+    def request(self, event: Event) -> Line:
+        request = event.data.get("request", event.data)
+        plan = self._attempts.get(event.attempt)
+        parts = urlsplit(str(request.get("url", "")))
+        target = (
+            f" {request.get('method', '')} {parts.path}{'?' + parts.query if parts.query else ''}".rstrip()
+        )
+        particulars = self._particulars(plan) if plan else ""
+        seqs = (plan.seq,) if plan else ()
+        shape = f"{{who}} →{_braced(target)}{particulars}"
+        return self.line(event, "client", shape, str(event.attempt), seqs=seqs)
+
+    def _particulars(self, plan: Event) -> str:
+        data = plan.data
+        found = []
+        if "key" in data:
+            key = f"key={short_key(data['key'])}"
+            found.append(f"{key} ({data['key_problem']})" if data.get("key_problem") else key)
+        first = next(
+            (
+                other
+                for other in self._attempts.values()
+                if other.seq < plan.seq
+                and data.get("key") is not None
+                and other.data.get("key") == data["key"]
+            ),
+            None,
+        )
+        if first is not None and first.data.get("content") != data.get("content"):
+            found.append(f"other content than {first.attempt}")
+        if data.get("sender", "main") != "main":
+            found.append(f"by {data['sender']}")
+        if data.get("retry_of"):
+            found.append(f"retry of {data['retry_of']}")
+        if data.get("invalid"):
+            found.append("an invalid request")
+        return _braced("".join(f"  {part}" for part in found))
+
+    def ended(self, event: Event) -> Line | None:
+        data, who = event.data, str(event.attempt)
+        outcome = str(data.get("outcome"))
+        if outcome == "answered":
+            body = " ".join(_as_text(data.get("body", "")).split())
+            shown = body if len(body) <= 60 else body[:57] + "…"
+            text = f"{{who}} ← {data.get('status')}{'  ' + _braced(shown) if shown else ''}"
+            return self.line(event, "client", text, who)
+        shape = _ENDS.get(outcome, f"{{who}}: {_braced(outcome)}")
+        detail = f": {_braced(str(data['detail']))}" if data.get("detail") else ""
+        return self.line(event, "client", shape + detail, who)
+
+    def told(self, event: Event) -> Line:
+        return self.line(
+            event, "target", f"says of {event.operation}: {str(event.data.get('told')).replace('_', ' ')}"
+        )
+
+    # -- the provider -------------------------------------------------------------------------------------------
+
+    def _of(self, event: Event) -> str:
+        return f" of {event.operation}" if self._several and event.operation else ""
+
+    def hand_over(self, event: Event) -> Line:
+        to = ", ".join(short(str(r)) for r in event.data.get("recipients", ()))
+        key = event.data.get("key")
+        shown = f"  key={short_key(key)}" if key else ""
+        return self.line(event, "provider", f"the target hands over a mail{self._of(event)} to {to}{shown}")
+
+    def delivery(self, event: Event) -> Line | None:
+        commit = event.data.get("commit")
+        seqs = self._delivered[commit]
+        if event.seq != seqs[0]:
+            return None
+        to = ", ".join(map(short, self._recipients[commit]))
+        shape = f"mail {{who}}{_braced(self._of(event))} to {_braced(to)} committed"
+        return self.line(event, "provider", shape, str(self._mails[commit]), seqs=seqs)
+
+    def provider_answer(self, event: Event) -> Line:
+        data = event.data
+        mail = f" (mail {self._mails[data['commit']]})" if data.get("commit") in self._mails else ""
+        status = data.get("status")
+        if data.get("sent", True):
+            return self.line(event, "provider", f"the target is answered {status}{mail}")
+        return self.line(
+            event, "provider", f"✂ answer {status or ''}{mail} never reached the target".replace("  ", " ")
+        )
+
+    def discarded(self, event: Event) -> Line:
+        return self.line(
+            event, "provider", f"a dead caller's mail{self._of(event)} is discarded, not committed"
+        )
+
+    def stray(self, event: Event) -> Line:
+        to = event.data.get("recipient") or ", ".join(map(str, event.data.get("recipients", ())))
+        return self.line(event, "provider", f"a mail that belongs to no operation, to {to or 'somebody'}")
+
+    def webhook(self, event: Event) -> Line:
+        path = urlsplit(str(event.data.get("url", ""))).path
+        who = event.attempt or event.operation or ""
+        return self.line(
+            event, "webhook", f"{who} → event {event.data.get('event_id', '')} to {path or 'the target'}"
+        )
+
+    # -- faults and processes -----------------------------------------------------------------------------------
+
+    def fired(self, event: Event) -> Line | None:
+        place, verb = str(event.data.get("place")), str(event.data.get("verb"))
+        if place == "client.response" and verb == "lose" and self._ends.get(event.attempt) == "lost":
+            return None  # the ending says it
+        if place == "client.request" and verb == "lose" and self._ends.get(event.attempt) == "never-sent":
+            return None
+        argument = event.data.get("argument")
+        shown = f"{argument:g}" if isinstance(argument, float) else str(argument)
+        template = _FAULTS.get((place, verb)) or _VERBS.get(verb)
+        if template is None:
+            text = str(event.data.get("fault", f"{place}: {verb}"))
+        else:
+            text = template.format(what=_THINGS.get(place, place), argument=shown)
+        whose = f" ({event.attempt})" if event.attempt and place.startswith("client") else self._of(event)
+        return self.line(event, place.partition(".")[0], f"{text}{whose}")
+
+    def unfired(self, event: Event) -> Line:
+        return self.line(event, "harness", f"the fault '{event.data.get('fault')}' never fired")
+
+    def crash(self, event: Event) -> Line:
+        return self.line(event, "target", f"☠ {_process(event)} killed (SIGKILL)")
+
+    def restart(self, event: Event) -> Line:
+        return self.line(event, "target", f"{_process(event)} restarted")
+
+    def died(self, event: Event) -> Line:
+        status = event.data.get("status", event.data.get("detail"))
+        return self.line(
+            event,
+            "target",
+            f"☠ {_process(event)} ended by itself{f' ({status})' if status is not None else ''}",
+        )
+
+    # -- the scenario itself ------------------------------------------------------------------------------------
+
+    def call(self, event: Event) -> Line:
+        status = event.data.get("status")
+        name = event.data.get("name") or event.data.get("call") or ""
+        return self.line(event, "client", f"call {name}{f' ← {status}' if status is not None else ''}")
+
+    def overlap(self, event: Event) -> Line:
+        names = _listed([str(name) for name in event.data.get("attempts", ())])
+        spread = event.data.get("spread_us")
+        within = f" (sent within {spread / 1000:.1f} ms)" if isinstance(spread, int | float) else ""
+        verb = "were in flight together" if event.data.get("overlapped") else "did not overlap"
+        return self.line(event, "harness", f"{names} {verb}{within}")
+
+    def finished(self, event: Event) -> Line | None:
+        if event.data.get("definite"):
+            return None
+        waited = float(event.data.get("waited", 0))
+        return self.line(event, "harness", f"no definite answer after {waited:.1f} s of retries")
+
+    def settled(self, event: Event) -> Line | None:
+        waited, arrived = float(event.data.get("waited", 0)), event.data.get("arrived")
+        if arrived is False or arrived == 0:
+            return self.line(event, "harness", f"waited {waited:.1f} s: what was promised did not arrive")
+        return (
+            self.line(event, "harness", f"waited {waited:.1f} s for what was promised")
+            if waited >= 1
+            else None
+        )
+
+    def void(self, event: Event) -> Line:
+        return self.line(event, "harness", str(event.data.get("reason", "")))
+
+
+_TELLERS = {
+    Kind.ATTEMPT: _Story.attempt,
+    Kind.CLIENT_REQUEST: _Story.request,
+    Kind.ENDED: _Story.ended,
+    Kind.TOLD: _Story.told,
+    Kind.PROVIDER_REQUEST: _Story.hand_over,
+    Kind.PROVIDER_RESPONSE: _Story.provider_answer,
+    Kind.DELIVERY: _Story.delivery,
+    Kind.DISCARDED: _Story.discarded,
+    Kind.STRAY: _Story.stray,
+    Kind.WEBHOOK_REQUEST: _Story.webhook,
+    Kind.FIRED: _Story.fired,
+    Kind.UNFIRED: _Story.unfired,
+    Kind.CRASH: _Story.crash,
+    Kind.RESTART: _Story.restart,
+    Kind.DIED: _Story.died,
+    Kind.CALL: _Story.call,
+    Kind.OVERLAP: _Story.overlap,
+    Kind.FINISHED: _Story.finished,
+    Kind.SETTLED: _Story.settled,
+    Kind.VOID: _Story.void,
+}
+
+
+def _drawn_together(lines: Sequence[Line]) -> list[Line]:
+    """Three or more like lines in a row become one: ``burst.1 … burst.20 (20) ← 200``."""
+    found: list[Line] = []
+    start = 0
+    while start < len(lines):
+        first, end = lines[start], start + 1
+        while (
+            end < len(lines)
+            and first.who
+            and (lines[end].edge, lines[end].shape) == (first.edge, first.shape)
+        ):
+            end += 1
+        run = lines[start:end]
+        if len(run) >= 3:
+            who = tuple(name for line in run for name in line.who)
+            first = replace(
+                first,
+                seqs=tuple(seq for line in run for seq in line.seqs),
+                text=first.shape.format(who=_listed(who)),
+                who=who,
+                cited=any(line.cited for line in run),
+            )
+            found.append(first)
+        else:
+            found += run
+        start = end
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) < 3 else f"{names[0]} … {names[-1]} ({len(names)})"
+
+
+def _process(event: Event) -> str:
+    name = event.data.get("process") or "target"
+    return "the target" if name == "target" else f"process {name}"
+
+
+def _as_text(body: Any) -> str:
+    if isinstance(body, bytes):
+        return body.decode("utf-8", "replace")
+    return str(body or "")
+
+
+def _braced(text: str) -> str:
+    """Keep braces of the target's own (JSON bodies) from being taken for a place to fill."""
+    return text.replace("{", "{{").replace("}", "}}")

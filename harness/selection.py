@@ -1,0 +1,74 @@
+"""Which scenarios a run plays: globs and tags over the catalogue, and the nearest names when nothing fits. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Iterable, Sequence
+
+from sendtwice.harness.scenario import Scenario
+
+
+class SelectionError(Exception):
+    """A choice that fits nothing. Its text is one line and names what is near."""
+
+
+def select(
+    scenarios: Sequence[Scenario],
+    *,
+    role: str,
+    names: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    excluded: Sequence[str] = (),
+) -> list[Scenario]:
+    """Return the scenarios of a role that fit any name, any tag, and no exclusion; empty choices mean all."""
+    ids = [scenario.id for scenario in scenarios]
+    for option, globs in (("--scenario", names), ("--exclude", excluded)):
+        for glob in globs:
+            if not fnmatch.filter(ids, glob):
+                raise SelectionError(f"{option} {glob!r} fits no scenario; {nearest(glob, ids)}")
+    known_tags = sorted({tag for scenario in scenarios for tag in tags_of(scenario)})
+    for tag in tags:
+        if not fnmatch.filter(known_tags, tag):
+            raise SelectionError(f"--tag {tag!r} fits no scenario; {nearest(tag, known_tags)}")
+    chosen = [
+        scenario
+        for scenario in scenarios
+        if (not names or _fits([scenario.id], names))
+        and (not tags or _fits(tags_of(scenario), tags))
+        and not _fits([scenario.id], excluded)
+    ]
+    mine = [scenario for scenario in chosen if scenario.role == role]
+    if not mine and chosen:
+        other = chosen[0]
+        raise SelectionError(
+            f"{other.id} is for role {other.role} and the target has role {role}; choose scenarios of role {role} "
+            f"(sendtwice scenarios lists them)"
+        )
+    if not mine:
+        raise SelectionError(
+            "no scenario is left; take away one of --scenario, --tag, --smoke and --exclude"
+            if names or tags or excluded
+            else "the catalogue is empty; install sendtwice again"
+        )
+    return mine
+
+
+def tags_of(scenario: Scenario) -> list[str]:
+    """Return a scenario's tags; its family is one of them."""
+    return list(dict.fromkeys([scenario.family, *scenario.tags]))
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    """Return a hint: the names nearest to what was given."""
+    known = list(known)
+    wanted = given.strip("*?[]")
+    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)
+    near = near or [name for name in known if wanted and wanted in name][:3]
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}" if known else "there is none"
+
+
+def _fits(names: Sequence[str], globs: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, glob) for name in names for glob in globs)

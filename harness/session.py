@@ -1,0 +1,371 @@
+"""A whole run: canary, scenarios, and the watch at its end that makes "never twice" final.
+
+What must happen is awaited while a scenario is played. What must never happen is provisional until the end of the
+run: then the target's own retries are waited out, a last sentinel mail is sent, and every scenario is judged again
+on everything that was seen, late deliveries included.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import sendtwice
+from sendtwice.fake_provider import contracts
+from sendtwice.fake_provider.contracts import Contract, Level
+from sendtwice.fake_provider.documents import BadFileError
+from sendtwice.harness.bench import Bench
+from sendtwice.harness.errors import HarnessError
+from sendtwice.harness.events import (
+    RunEnded,
+    RunStarted,
+    ScenarioEnded,
+    ScenarioReopened,
+    ScenarioStarted,
+    Subscriber,
+    Watching,
+)
+from sendtwice.harness.history import Event, Kind
+from sendtwice.harness.judge import Finding, judge
+from sendtwice.harness.judge.facts import Facts
+from sendtwice.harness.needs import missing, unplayable
+from sendtwice.harness.report.saved import replay_path, write_saved
+from sendtwice.harness.result import RunResult, ScenarioResult, Verdict
+from sendtwice.harness.runner import Play
+from sendtwice.harness.scenario import Scenario, parse
+from sendtwice.harness.settings import RunSettings
+from sendtwice.harness.target import Known, Target, effective_contract, is_loopback
+
+#: A scenario's usual time, for the estimate in the first line; one with a restart takes longer.
+_USUAL, _RESTART = 0.15, 0.9
+
+_PLAIN = {
+    "api": "[{send: {as: mail}}]",
+    "client": "[{operate: {as: mail}}]",
+    "consumer": "[{notify: {as: mail}}]",
+}
+
+
+def plain_mail(scenario_id: str, role: str) -> Scenario:
+    """Return the scenario of one plain mail: the canary and the sentinel."""
+    return parse(f"{{id: {scenario_id}, title: One plain mail, role: {role}, steps: {_PLAIN[role]}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What ``sendtwice check`` found out."""
+
+    ok: bool
+    lines: list[str]
+
+
+class Session:
+    """One run on one target."""
+
+    def __init__(
+        self,
+        target: Target,
+        target_path: Path,
+        scenarios: Sequence[Scenario],
+        settings: RunSettings,
+        subscribers: Sequence[Subscriber] = (),
+    ) -> None:
+        """Read the contract; nothing is started."""
+        self.target, self.path, self.settings = target, target_path, settings
+        self.subscribers = subscribers
+        folder = target_path.parent
+        self.contract: Contract = effective_contract(target, folder, settings.contract)
+        _check_remote(target, settings)
+        broken = unplayable(target.target, folder)
+        if broken is not None:
+            raise BadFileError(str(target_path), broken)
+        self.started = datetime.datetime.now(datetime.UTC)
+        self.bench = Bench(target.target, self.contract, folder, settings.reports / "output")
+        self.chosen: list[Scenario] = []
+        self.skipped: list[ScenarioResult] = []
+        for scenario in scenarios:
+            needs = missing(scenario, target.target, self.contract)
+            if not needs:
+                self.chosen.append(scenario)
+            else:
+                self.skipped.append(
+                    ScenarioResult(scenario.id, scenario.title, Verdict.SKIPPED, needs[0], tuple(needs))
+                )
+        self.results: dict[str, ScenarioResult] = {}
+        self.seconds: dict[str, float] = {}
+        self.ended_at: dict[str, float] = {}
+        self.observed: dict[str, str] = {}
+
+    # -- the run -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> RunResult:
+        """Play everything; errors of the harness end in the result, never in a traceback."""
+        error: str | None = None
+        watched = 0.0
+        try:
+            try:
+                await self.bench.start()
+                await self._canary()
+                await self._play_all()
+                watched = await self._watch()
+            finally:
+                await self.bench.stop()
+        except HarnessError as failed:
+            error = str(failed)
+        self._judge_again()
+        result = self._result(error, watched)
+        self._tell(RunEnded(result))
+        return result
+
+    def _tell(self, event: object) -> None:
+        for subscriber in self.subscribers:
+            subscriber(event)  # type: ignore[arg-type]
+
+    async def _canary(self) -> None:
+        """Send one plain mail. If it is accepted and never arrives, the target may be using a real provider."""
+        scenario = plain_mail("canary", self.bench.target.role)
+        await self._played(scenario)
+        events = self.bench.recorder.of("canary")
+        self.bench.check_alive()
+        facts = Facts(self.contract, events, self.bench.target.role)
+        strays = [e for e in self.bench.recorder.of(None) if e.kind is Kind.STRAY]
+        if facts.count("mail", min) >= 1:
+            return
+        if strays:
+            raise HarnessError(
+                f"the canary was delivered to {strays[-1].data['recipient']} without a trace of its recipient or "
+                "content; sendtwice could not tell mails apart: see target.api.request"
+            )
+        how, remedy = _canary_words(facts, events, self.bench.target.role)
+        raise HarnessError(f"the canary {how}; {remedy}")
+
+    async def _play_all(self) -> None:
+        expected = sum(
+            _USUAL + _RESTART * any("restart" in type(s).model_fields for s in scenario.steps)
+            for scenario in self.chosen
+        )
+        watch = self._watch_for()
+        self._tell(
+            RunStarted(
+                self.target.target.name,
+                self.target.target.role,
+                self.contract.name,
+                tuple(self.chosen),
+                tuple(self.skipped),
+                expected + watch,
+            )
+        )
+        for number, scenario in enumerate(self.chosen, 1):
+            if self._time_is_up():
+                self.skipped.append(
+                    ScenarioResult(scenario.id, scenario.title, Verdict.SKIPPED, "the time limit was reached")
+                )
+                continue
+            self._tell(ScenarioStarted(scenario, number, len(self.chosen)))
+            await self._played(scenario)
+            result = self._judged(scenario)
+            self.results[scenario.id] = result
+            self._tell(ScenarioEnded(result))
+            self.bench.check_alive()
+            if self.settings.fail_fast and result.verdict is Verdict.FAILED:
+                break
+
+    def _time_is_up(self) -> bool:
+        limit = self.settings.time_limit
+        return limit is not None and self.bench.recorder.now() > limit
+
+    async def _played(self, scenario: Scenario) -> None:
+        self.bench.current = scenario.id
+        started = self.bench.recorder.now()
+        await Play(self.bench, scenario).run()
+        self.ended_at[scenario.id] = self.bench.recorder.now()
+        self.seconds[scenario.id] = self.ended_at[scenario.id] - started
+        self.bench.current = None
+
+    def _watch_for(self) -> float:
+        declared = self.target.target.timing.retries_for
+        return declared if declared is not None else self.settings.watch
+
+    async def _watch(self) -> float:
+        """Wait out the target's own retries, then send a sentinel: what it overtook is late indeed."""
+        seconds = self._watch_for()
+        self._tell(Watching(seconds))
+        started = self.bench.recorder.now()
+        # Nothing can be awaited here but time: the question is whether something will not happen.
+        await self.bench.provider.ledger.wait(lambda: False, timeout=seconds)
+        self.bench.check_alive()
+        await self._played(plain_mail("sentinel", self.bench.target.role))
+        return self.bench.recorder.now() - started
+
+    # -- judging -----------------------------------------------------------------------------------------------------
+
+    def _judged(self, scenario: Scenario) -> ScenarioResult:
+        events = self.bench.recorder.of(scenario.id)
+        target = self.target.target
+        approval = "approval" in {*target.capabilities, *self.contract.capabilities}
+        judgement = judge(self.contract, events, role=target.role, approval=approval)
+        self.observed.update(judgement.observed)
+        known, fresh = self._split(scenario.id, judgement.findings)
+        facts = Facts(self.contract, events, target.role, approval)
+        failed = [f for f in fresh if f.level is Level.MUST]
+        verdict, reason = Verdict.PASSED, None
+        if failed:
+            verdict, reason = Verdict.FAILED, failed[0].message
+        elif judgement.absent:
+            verdict, reason = Verdict.SKIPPED, judgement.absent[0]
+        elif judgement.voids:
+            verdict, reason = Verdict.INCONCLUSIVE, judgement.voids[0]
+        elif known:
+            verdict, reason = Verdict.KNOWN, known[0]
+        replay = None
+        if verdict is Verdict.FAILED:
+            replay = str(replay_path(self.settings.reports, scenario.id))
+        return ScenarioResult(
+            scenario.id,
+            scenario.title,
+            verdict,
+            reason,
+            seconds=self.seconds.get(scenario.id, 0.0),
+            watched=self.bench.recorder.now() - self.ended_at.get(scenario.id, self.bench.recorder.now()),
+            deliveries={op.name: facts.count(op.group) for op in facts.operations.values()},
+            answers=_answers(facts),
+            findings=judgement.findings,
+            known=tuple(known),
+            replay=replay,
+            history=tuple(events),
+        )
+
+    def _split(self, scenario: str, findings: Sequence[Finding]) -> tuple[list[str], list[Finding]]:
+        known: list[str] = []
+        fresh: list[Finding] = []
+        for finding in findings:
+            accepted = next((k for k in self.target.known if self._accepts(k, scenario, finding)), None)
+            if accepted is None:
+                fresh.append(finding)
+            elif accepted.reason not in known:
+                known.append(accepted.reason)
+        return known, fresh
+
+    def _accepts(self, known: Known, scenario: str, finding: Finding) -> bool:
+        in_time = known.until is None or known.until >= self.started.date()
+        return in_time and known.rule == finding.rule and fnmatch.fnmatchcase(scenario, known.scenario)
+
+    def _judge_again(self) -> None:
+        """Judge every scenario on all that was seen; a late delivery reopens it."""
+        for scenario in self.chosen:
+            before = self.results.get(scenario.id)
+            if before is None:
+                continue
+            after = self._judged(scenario)
+            self.results[scenario.id] = after
+            if after.verdict is not before.verdict:
+                self._tell(ScenarioReopened(before, after))
+            if after.verdict is Verdict.FAILED and after.replay is not None:
+                write_saved(Path(after.replay), scenario, self.path, after, self.settings.seed)
+
+    def _result(self, error: str | None, watched: float) -> RunResult:
+        return RunResult(
+            version=sendtwice.__version__,
+            target=self.target.target.name,
+            role=self.target.target.role,
+            contract=self.contract.name,
+            contract_sha256=contracts.sha256(self.contract),
+            seed=self.settings.seed,
+            started=self.started.isoformat(timespec="seconds"),
+            seconds=self.bench.recorder.now(),
+            scenarios=tuple(self.results.values()) + tuple(self.skipped),
+            strays=self.bench.strays,
+            watched=watched,
+            retries_declared=self.target.target.timing.retries_for is not None,
+            observed=self.observed,
+            error=error,
+        )
+
+
+def _answers(facts: Facts) -> dict[str, list[str]]:
+    return {
+        a.name: sorted(c.value for c in a.classes) if a.answered else [a.outcome] for a in facts.attempts
+    }
+
+
+def _canary_words(facts: Facts, events: Sequence[Event], role: str) -> tuple[str, str]:
+    """Return what became of the canary and what to do, when it did not reach the ledger."""
+    if role == "client":
+        told = next((e for e in events if e.kind is Kind.TOLD), None)
+        if told is not None and told.data["told"] == "sent":
+            return "was reported as sent and did not reach the fake provider", "point the client at {api_url}"
+        how = f"exit status {told.data['status']}" if told else "no exit status"
+        return f"was not sent ({how})", "see the client's output in reports/output"
+    ended = next((e for e in events if e.kind is Kind.ENDED), None)
+    if ended is None:
+        return "was never sent", "see the target's output in reports/output"
+    if ended.data["outcome"] != "answered":
+        how = {
+            "timed-out": "got no answer",
+            "garbage": "got an answer that is no HTTP",
+            "broken": "lost its connection before an answer",
+            "unreachable": "could not be sent: nothing listens there",
+        }.get(ended.data["outcome"], ended.data["outcome"])
+        detail = f" ({ended.data['detail']})" if ended.data.get("detail") else ""
+        return f"{how}{detail}", "check target url and see the target's output in reports/output"
+    status = ended.data["status"]
+    body = " ".join(str(ended.data.get("body", "")).split())[:160]
+    if 200 <= status < 300:
+        return (
+            f"was answered {status} and did not reach the fake provider",
+            "the target may be using a real provider, so nothing more is sent: hand it {provider_url} or see target.provider",
+        )
+    return (
+        f"was refused with {status}: {body}" if body else f"was refused with {status}",
+        "a plain mail must be accepted first: see target.api.request, headers and senders.main",
+    )
+
+
+def _check_remote(target: Target, settings: RunSettings) -> None:
+    """Refuse to send to another machine unless that was asked for."""
+    body = target.target
+    url = body.api.url if body.api and body.role == "api" else body.consumer.url if body.consumer else ""
+    allowed = settings.allow_remote or (body.api is not None and body.api.allow_remote)
+    if url and not allowed and not is_loopback(url.replace("{port}", "1")):
+        raise HarnessError(
+            f"{url} is not on this machine; sendtwice sends there only with --allow-remote or target.api.allow_remote = true"
+        )
+
+
+async def run(
+    target: Target,
+    target_path: Path,
+    scenarios: Sequence[Scenario],
+    settings: RunSettings,
+    subscribers: Sequence[Subscriber] = (),
+) -> RunResult:
+    """Play scenarios against a target and judge what happened."""
+    return await Session(target, target_path, scenarios, settings, subscribers).run()
+
+
+async def check(target: Target, target_path: Path, scenarios: Sequence[Scenario], settings: RunSettings) -> CheckReport:
+    """Start a target, send the canary, and say what a run would skip and why."""
+    session = Session(target, target_path, scenarios, settings)
+    lines: list[str] = []
+    try:
+        try:
+            await session.bench.start()
+            await session._canary()  # noqa: SLF001
+        finally:
+            await session.bench.stop()
+    except HarnessError as error:
+        return CheckReport(ok=False, lines=[str(error)])
+    lines.append(f"{target.target.name}: started, and the canary arrived")
+    lines.append(f"{len(session.chosen)} scenarios can be played")
+    role = target.target.role
+    for skipped in session.skipped:
+        if skipped.reason is not None and not skipped.reason.startswith("it is for role"):
+            lines.append(f"skipped: {skipped.id}: {'; '.join(skipped.needs)}")
+    other = sum(1 for s in scenarios if s.role != role)
+    if other:
+        lines.append(f"{other} scenarios are for other roles than {role}")
+    return CheckReport(ok=True, lines=lines)
+

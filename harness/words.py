@@ -1,0 +1,275 @@
+"""A scenario in words: what each step does, which faults it plays, and what it kills. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sendtwice.fake_provider.faults import Place, Verb
+from sendtwice.harness.scenario import (
+    AwaitStep,
+    Burst,
+    CallStep,
+    CheckStep,
+    CrashStep,
+    Expect,
+    FaultSpec,
+    FinishStep,
+    HangUpStep,
+    HoldStep,
+    Key,
+    Notify,
+    NotifyStep,
+    Operate,
+    OperateStep,
+    ParallelStep,
+    Redeliver,
+    RedeliverStep,
+    RedriveStep,
+    ReleaseStep,
+    RestartStep,
+    Scenario,
+    Send,
+    SendStep,
+    SettleStep,
+    UntilStep,
+)
+
+#: What passes at each crossing, seen from the harness.
+MESSAGE = {
+    Place.CLIENT_REQUEST: "the caller's request",
+    Place.CLIENT_RESPONSE: "the answer to the caller",
+    Place.PROVIDER_REQUEST: "the mail on its way to the provider",
+    Place.PROVIDER_RESPONSE: "the provider's answer",
+    Place.WEBHOOK_REQUEST: "the provider's event",
+    Place.WEBHOOK_RESPONSE: "the target's ack",
+}
+
+_LOST_AT = {
+    None: "while the provider's answer is held",
+    "before-answer": "while the provider's answer is held",
+    "first-byte": "at the first byte of the answer",
+    "in-body": "in the middle of the answer",
+}
+
+
+def fault_in_words(spec: FaultSpec) -> str:
+    """Return one fault as a sentence's end."""
+    what = MESSAGE[spec.crossing]
+    argument: Any = spec.argument
+    match spec.verb:
+        case Verb.LOSE if spec.crossing is Place.CLIENT_RESPONSE:
+            text = f"the caller is gone {_LOST_AT.get(argument, 'before the answer comes')}"
+        case Verb.LOSE:
+            text = f"{what} is lost"
+        case Verb.HOLD:
+            text = f"{what} is held" + (f" as {spec.hold_label!r}" if spec.hold_label else "")
+        case Verb.DELAY:
+            text = (
+                f"{what} comes {argument:g} s late"
+                if isinstance(argument, int | float)
+                else f"{what} comes late"
+            )
+        case Verb.CUT:
+            text = f"{what} is cut after {argument} bytes"
+        case Verb.RESET:
+            text = f"the connection is reset (RST) at {what}"
+        case Verb.CLOSE:
+            text = f"the connection is closed (FIN) at {what}"
+        case Verb.TWICE:
+            text = f"{what} comes twice"
+        case Verb.ANSWER:
+            who = "the provider" if spec.crossing.value.startswith("provider") else "the other side"
+            text = (
+                f"{who} answers {argument:g}"
+                if isinstance(argument, int | float)
+                else f"{who} answers {argument}"
+            )
+    extra = [f"of {spec.of}"] if spec.of else []
+    extra += [f"at its {spec.stage} stage"] if spec.stage else []
+    extra += [f"number {spec.nth}"] if spec.nth > 1 else []
+    extra += [f"{spec.times} times"] if spec.times > 1 else []
+    return f"{text} ({', '.join(extra)})" if extra else text
+
+
+def steps_in_words(scenario: Scenario) -> list[str]:
+    """Return one sentence for each step."""
+    return [text for step in scenario.steps for text in _step(step)]
+
+
+def expectations_in_words(expect: Expect) -> list[str]:
+    """Return what a scenario expects beyond the contract."""
+    found = []
+    for names, count in expect.deliveries.items():
+        wanted = f"{count[0]} to {count[1]}" if isinstance(count, tuple) else str(count)
+        found.append(f"{_names(names)}: delivered {wanted} {'time' if wanted == '1' else 'times'}")
+    for names, what in expect.answers.items():
+        if isinstance(what, dict):
+            parts = [f"{n} {c}" for c, n in what.items() if c != "rest"]
+            rest = [str(c) for c in what.get("rest", ())]
+            parts += [f"the rest {' or '.join(rest)}"] if rest else []
+            found.append(f"{_names(names)}: {', '.join(parts)}")
+        else:
+            found.append(f"{_names(names)}: answered {' or '.join(map(str, what))}")
+    found += [f"{op}: the target says {' or '.join(what)}" for op, what in expect.told.items()]
+    return found
+
+
+def faults_of(scenario: Scenario) -> list[str]:
+    """Return every fault that a scenario plays, in words."""
+    found = []
+    for step in scenario.steps:
+        for item in items_of(step):
+            found += [f"{item.name}: {fault_in_words(spec)}" for spec in getattr(item, "at", ())]
+        if isinstance(step, HoldStep):
+            found.append(fault_in_words(step.hold))
+        elif isinstance(step, HangUpStep):
+            found.append(f"the caller of {step.hang_up} hangs up (RST)")
+    return found
+
+
+def kills_of(scenario: Scenario) -> list[str]:
+    """Return what a scenario does to the target's processes, in words."""
+    found = []
+    for step in scenario.steps:
+        if isinstance(step, CrashStep):
+            found.append(f"{_process(step.crash)} is killed (SIGKILL)")
+        elif isinstance(step, RestartStep):
+            found.append(f"{_process(step.restart)} is started again")
+    return found
+
+
+def items_of(step: Any) -> Iterator[Send | Operate | Notify | Redeliver | Burst]:
+    """Return the attempts that a step makes."""
+    match step:
+        case SendStep(send=item) | OperateStep(operate=item) | NotifyStep(notify=item):
+            yield item
+        case RedeliverStep(redeliver=item) | RedriveStep(redrive=item):
+            yield item
+        case ParallelStep(parallel=Burst() as burst):
+            yield burst
+        case ParallelStep(parallel=list() as items):
+            yield from items
+        case _:
+            pass
+
+
+def attempts_of(scenario: Scenario) -> list[str]:
+    """Return the names of the attempts that a scenario's steps make; ``finish`` may add retries."""
+    found = []
+    for step in scenario.steps:
+        for item in items_of(step):
+            found.append(f"{item.name} ({item.count} times)" if isinstance(item, Burst) else item.name)
+    return found
+
+
+def _step(step: Any) -> Iterator[str]:
+    match step:
+        case ParallelStep(parallel=Burst() as burst):
+            like = f", each like {burst.like}" if burst.like else ""
+            yield f"send {burst.count} at the same instant ({burst.name}.1 to {burst.name}.{burst.count}){like}"
+        case ParallelStep(parallel=list() as items):
+            yield "at the same instant: " + "; ".join(_attempt(item) for item in items)
+        case SendStep() | OperateStep() | NotifyStep() | RedeliverStep():
+            yield from (_attempt(item) for item in items_of(step))
+        case RedriveStep(redrive=item):
+            yield f"a person redrives the event of {item.like} as {item.name}"
+        case HoldStep(hold=spec):
+            yield f"from now on: {fault_in_words(spec)}"
+        case ReleaseStep(release=label):
+            yield f"release {label!r}"
+        case HangUpStep(hang_up=name):
+            yield f"the caller of {name} hangs up (RST)"
+        case AwaitStep(awaited=name):
+            yield f"wait for the end of {name}"
+        case UntilStep(until=until):
+            after = {None: "", "grace": ", or for the grace period"}.get(
+                until.or_after if not isinstance(until.or_after, float) else "",
+                f", or for {until.or_after} s",
+            )
+            yield f"wait for the answer of {' and '.join(until.names)}{after}"
+        case CheckStep(check=expect):
+            yield "here it must already hold: " + "; ".join(expectations_in_words(expect))
+        case CallStep(call=call):
+            yield f"call {call.name!r} of the target file" + (f" for {call.of}" if call.of else "")
+        case CrashStep(crash=name):
+            yield f"kill {_process(name)} (SIGKILL)"
+        case RestartStep(restart=name):
+            yield f"start {_process(name)} again, with the state it kept"
+        case FinishStep(finish=name):
+            yield f"retry {name} with the same key until a definite answer"
+        case SettleStep():
+            yield "wait until nothing is in flight and what was promised has arrived"
+        case _:  # a step that a later version adds
+            yield type(step).__name__.removesuffix("Step").lower()
+
+
+def _attempt(item: Send | Operate | Notify | Redeliver | Burst) -> str:
+    like = getattr(item, "like", None)
+    match item:
+        case Operate():
+            text = f"ask the target to perform {item.name}" + (f" again, as {like} did" if like else "")
+        case Notify():
+            text = f"notify {item.name}" + (f", the same event as {like}" if like else "")
+        case Redeliver():
+            text = f"the provider delivers the event of {like} again, as {item.name}"
+        case Send():
+            text = f"send {item.name}" + (f", like {like}" if like else "") + _differences(item)
+        case _:
+            text = f"send {item.name}"
+    faults = [fault_in_words(spec) for spec in getattr(item, "at", ())]
+    text += f"; {'; '.join(faults)}" if faults else ""
+    return text + (", and go on at once" if getattr(item, "wait", "answer") == "none" else "")
+
+
+def _differences(send: Send) -> str:
+    found = []
+    if isinstance(send.key, Key):
+        found.append(_key(send.key))
+    elif send.key is not None:
+        found.append(f"under the key {send.key}")
+    found += [f"for the operation {send.op}"] if send.op else []
+    found += [f"with the content {send.content}"] if send.content else []
+    found += [f"by {send.by}"] if send.by else []
+    found += [f"to {send.recipients} recipients"] if send.recipients else []
+    change = send.change
+    names = {
+        "to": "recipient",
+        "subject": "subject",
+        "text": "text",
+        "reply_to": "reply address",
+        "path": "path",
+    }
+    found += [
+        f"with {'an invalid' if how == 'invalid' else 'another'} {name}"
+        for field, name in names.items()
+        if (how := getattr(change, field)) is not None
+    ]
+    found += ["with its fields in another order"] if change.fields else []
+    return ", " + ", ".join(found) if found else ""
+
+
+def _key(key: Key) -> str:
+    if key.absent:
+        return "without a key"
+    if key.text is not None:
+        return f"under the key {key.text!r}" if key.text else "under an empty key"
+    text = "under a key" + (f" derived from {key.of}" if key.of else "")
+    if key.size is not None:
+        sizes = {
+            "min": "of the least length",
+            "max": "of the greatest length",
+            "max+1": "one character too long",
+        }
+        text += " " + sizes.get(str(key.size), f"of the length {key.size}")
+    text += f" in {key.case} case" if key.case else ""
+    text += f" ending in {key.tail!r}" if key.tail else ""
+    return text + (f" given twice ({key.twice} values)" if key.twice else "")
+
+
+def _names(names: str | tuple[str, ...]) -> str:
+    return names if isinstance(names, str) else " + ".join(names)
+
+
+def _process(name: str) -> str:
+    return "the target" if name == "target" else f"the target's process {name}"

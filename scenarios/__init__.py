@@ -1,0 +1,1 @@
+"""The catalogue of scenarios: one data file each, a folder per family."""

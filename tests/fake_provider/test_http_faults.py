@@ -1,0 +1,315 @@
+"""A fault is what it is called: looked at from the other end of a raw socket."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import sys
+import time
+
+import pytest
+
+from sendtwice.fake_provider.faults import Fault, Place, Verb
+from tests.fake_provider.kit import Wire, body_for, message, provider, run
+
+REQUEST, RESPONSE = Place.PROVIDER_REQUEST, Place.PROVIDER_RESPONSE
+
+
+@pytest.mark.parametrize(
+    ("place", "verb", "ending", "commits"),
+    [
+        (REQUEST, Verb.RESET, "rst", 0),
+        (REQUEST, Verb.LOSE, "rst", 0),
+        (REQUEST, Verb.CLOSE, "fin", 0),
+        (RESPONSE, Verb.RESET, "rst", 1),
+        (RESPONSE, Verb.LOSE, "rst", 1),
+        (RESPONSE, Verb.CLOSE, "fin", 1),
+    ],
+)
+def test_an_ending_is_the_one_that_was_asked_for(place: Place, verb: Verb, ending: str, commits: int) -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            armed = fake.faults.arm(Fault(place, verb))
+            wire = await Wire.to(fake)
+            await wire.send(message())
+            assert await wire.rest() == (b"", ending)
+            assert fake.ledger.commits == commits
+            assert armed.fired == 1
+            wire.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize("count", [0, 1, 17, 60])
+def test_a_cut_sends_exactly_so_many_bytes_and_then_a_reset(count: int) -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            whole = await Wire.to(fake)
+            await whole.send(message(Connection="close"))
+            complete, _ = await whole.rest()
+            fake.faults.arm(Fault(RESPONSE, Verb.CUT, count))
+            wire = await Wire.to(fake)
+            await wire.send(message(Connection="close"))
+            data, ending = await wire.rest()
+            assert (len(data), ending) == (count, "rst")
+            # The id of the message differs; all before it is the same.
+            assert data[:60] == complete[:count][:60]
+            assert fake.ledger.commits == 2
+            whole.close()
+            wire.close()
+
+    run(play())
+
+
+def test_an_answer_lost_in_its_body_has_a_whole_head_and_half_a_body() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            fake.faults.arm(Fault(RESPONSE, Verb.LOSE, "in-body"))
+            wire = await Wire.to(fake)
+            await wire.send(message())
+            data, ending = await wire.rest()
+            head, _, body = data.partition(b"\r\n\r\n")
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            assert ending == "rst"
+            assert 0 < len(body) < length
+            assert fake.ledger.commits == 1
+            wire.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    ("place", "what", "status", "commits"),
+    [
+        (REQUEST, 503, 503, 0),
+        (REQUEST, "refused", 422, 0),
+        (RESPONSE, "unknown", 504, 1),
+        (RESPONSE, 504, 504, 1),
+    ],
+)
+def test_another_answer_replaces_the_effect_or_hides_it(
+    place: Place, what: str | int, status: int, commits: int
+) -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            fake.faults.arm(Fault(place, Verb.ANSWER, what))
+            wire = await Wire.to(fake)
+            await wire.send(message())
+            assert (await wire.answer())[0] == status
+            assert fake.ledger.commits == commits
+            # The connection goes on, and so does the next message.
+            await wire.send(message())
+            assert (await wire.answer())[0] == 200
+            assert fake.ledger.commits == commits + 1
+            wire.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize(("place", "commits"), [(REQUEST, 0), (RESPONSE, 1)])
+def test_a_delay_is_waited_before_or_after_the_commit(place: Place, commits: int) -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            armed = fake.faults.arm(Fault(place, Verb.DELAY, 0.2))
+            wire = await Wire.to(fake)
+            begun = time.monotonic()
+            await wire.send(message())
+            await armed.reached.wait()
+            assert fake.ledger.commits == commits
+            assert (await wire.answer())[0] == 200
+            assert time.monotonic() - begun >= 0.2
+            assert fake.ledger.commits == 1
+            wire.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize(("place", "commits"), [(REQUEST, 0), (RESPONSE, 1)])
+def test_a_hold_keeps_its_window_open_until_it_is_released(place: Place, commits: int) -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            armed = fake.faults.arm(Fault(place, Verb.HOLD))
+            wire = await Wire.to(fake)
+            await wire.send(message())
+            await armed.reached.wait()
+            assert fake.ledger.commits == commits
+            with pytest.raises(BlockingIOError):
+                wire.sock.recv(1)
+            armed.gate.set()
+            assert (await wire.answer())[0] == 200
+            assert fake.ledger.commits == 1
+            wire.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize(("verb", "ending"), [(Verb.RESET, "rst"), (Verb.CLOSE, "fin")])
+def test_a_connection_can_end_before_anything_is_sent(verb: Verb, ending: str) -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            fake.faults.arm(Fault(REQUEST, verb, stage="connect"))
+            wire = await Wire.to(fake)
+            assert await wire.rest() == (b"", ending)
+            wire.close()
+
+    run(play())
+
+
+def test_a_connection_can_end_after_the_head_and_before_the_body() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            fake.faults.arm(Fault(REQUEST, Verb.RESET, stage="headers"))
+            wire = await Wire.to(fake)
+            head, _, body = message().partition(b"\r\n\r\n")
+            await wire.send(head + b"\r\n\r\n" + body[:5])
+            assert await wire.rest() == (b"", "rst")
+            assert fake.ledger.commits == 0
+            wire.close()
+
+    run(play())
+
+
+def test_a_bare_status_can_answer_a_head() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            fake.faults.arm(Fault(REQUEST, Verb.ANSWER, 503, stage="headers"))
+            wire = await Wire.to(fake)
+            await wire.send(message().partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
+            data, _ = await wire.rest()
+            assert data.startswith(b"HTTP/1.1 503 ")
+            assert fake.ledger.commits == 0
+            wire.close()
+
+    run(play())
+
+
+def test_a_delivery_can_be_read_before_the_first_byte_of_its_answer() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            wire = await Wire.to(fake)
+            for number in range(1, 20):
+                await wire.send(message())
+                first = await wire.recv(1)
+                assert first
+                assert fake.ledger.commits == number
+                await wire.recv()
+            wire.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize("how", ["fin", "rst"])
+def test_a_caller_that_hangs_up_while_it_is_held_does_not_undo_the_send(how: str) -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            armed = fake.faults.arm(Fault(REQUEST, Verb.HOLD))
+            wire = await Wire.to(fake)
+            await wire.send(message())
+            await armed.reached.wait()
+            if how == "rst":
+                wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            wire.close()
+            armed.gate.set()
+            assert await fake.ledger.wait(lambda: fake.ledger.commits == 1, timeout=5)
+
+    run(play())
+
+
+CALLER = """
+import socket, sys
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+s.sendall(bytes.fromhex(sys.argv[2]))
+print("sent", flush=True)
+s.recv(1)
+"""
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_what_a_killed_process_had_sent_is_discarded_and_nobody_elses(held: bool) -> None:
+    """Held: the message has reached the gate. Not held: it is sent in the moment of the death."""
+
+    async def play() -> None:
+        async with provider() as fake:
+            holds = []
+            if held:
+                holds = [fake.faults.arm(Fault(REQUEST, Verb.HOLD, nth=nth)) for nth in (1, 2)]
+            other = await Wire.to(fake)
+            if held:
+                await other.send(message(body_for("generic", subject="of the living")))
+                await holds[0].reached.wait()
+            raw = message(body_for("generic", subject="of the dead")).hex()
+            if held:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable, "-c", CALLER, str(fake.port), raw, stdout=asyncio.subprocess.PIPE
+                )
+                await holds[1].reached.wait()
+            async with fake.endpoint.callers_die():
+                if not held:
+                    process = await asyncio.create_subprocess_exec(
+                        sys.executable, "-c", CALLER, str(fake.port), raw, stdout=asyncio.subprocess.PIPE
+                    )
+                    assert process.stdout is not None
+                    await process.stdout.readline()
+                    await other.send(message(body_for("generic", subject="of the living")))
+                process.kill()
+                await process.wait()
+            for hold in holds:
+                hold.gate.set()
+            assert (await other.answer())[0] == 200
+            await fake.endpoint.idle()
+            assert [delivery.mail.subject for delivery in fake.ledger.deliveries] == ["of the living"]
+            other.close()
+
+    run(play())
+
+
+def test_a_fault_hits_the_crossings_that_it_names() -> None:
+    async def play() -> None:
+        async with provider("resend") as fake:
+            second = fake.faults.arm(Fault(REQUEST, Verb.ANSWER, 503, key="k", nth=2, times=2))
+            to_bob = fake.faults.arm(Fault(REQUEST, Verb.ANSWER, 429, to="bob@example.test"))
+            wire = await Wire.to(fake)
+            seen = []
+            for key in ("k", "x", "k", "k", "k"):
+                await wire.send(message(Idempotency_Key=key))
+                seen.append((await wire.answer())[0])
+            assert seen == [200, 200, 503, 503, 200]
+            await wire.send(message(body_for("resend", to="bob@example.test")))
+            assert (await wire.answer())[0] == 429
+            assert (second.met, second.fired, to_bob.fired) == (4, 2, 1)
+            wire.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"GET //[ HTTP/1.1\r\nHost: x\r\n\r\n", b"\x00\x01\x02\r\n\r\n", b"[" * 100_000],
+    ids=["odd target", "no HTTP", "no end"],
+)
+def test_nonsense_harms_nobody_else(data: bytes) -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            odd, plain = await Wire.to(fake), await Wire.to(fake)
+            await odd.send(data)
+            await plain.send(message())
+            assert (await plain.answer())[0] == 200
+            odd.close()
+            plain.close()
+
+    run(play())
+
+
+def test_deep_nesting_is_refused_and_not_a_crash() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            wire = await Wire.to(fake)
+            body = b"[" * 50_000
+            await wire.send(
+                b"POST /emails HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            )
+            assert (await wire.answer())[0] == 422
+            wire.close()
+
+    run(play())

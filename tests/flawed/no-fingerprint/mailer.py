@@ -1,0 +1,65 @@
+"""Does not compare bodies: another mail under a used key is answered 200 with the first mail's id, as if it
+had been sent."""
+
+import sys
+import threading
+import uuid
+
+sys.path.insert(0, "../../targets_common")
+from plumbing import NotAccepted, OutcomeUnknown, Refused, error, hand_over, read_mail, serve
+
+lock = threading.Lock()
+entries = {}  # (tenant, key) -> what became of the mail sent under it
+
+
+def post_emails(request):
+    key = request.key
+    if key is not None and not 1 <= len(key) <= 256:
+        message = "Idempotency-Key must be between 1 and 256 characters."
+        return error(400, "invalid_idempotency_key", message)
+    mail = read_mail(request)
+    place = (request.tenant, key) if key is not None else object()  # without a key: on its own
+    with lock:
+        entry = entries.get(place)
+        if entry is not None:
+            return repeat(entry)
+        entry = {"state": "sending", "id": None}
+        entries[place] = entry
+    return send(place, entry, mail)
+
+
+def repeat(entry):
+    if entry["state"] == "sending":
+        message = "The first request with this key is still running."
+        return error(409, "concurrent_idempotent_requests", message)
+    if entry["state"] == "unknown":
+        return outcome_unknown()
+    return 200, {"id": entry["id"]}
+
+
+def send(place, entry, mail):
+    try:
+        hand_over(mail)
+    except Refused as refused:
+        with lock:
+            del entries[place]
+        return error(422, "validation_error", str(refused))
+    except NotAccepted:
+        with lock:
+            del entries[place]
+        return error(503, "application_error", "The mail was not sent. Try again.")
+    except OutcomeUnknown:
+        with lock:
+            entry["state"] = "unknown"
+        return outcome_unknown()
+    with lock:
+        entry.update(state="sent", id=str(uuid.uuid4()))
+    return 200, {"id": entry["id"]}
+
+
+def outcome_unknown():
+    message = "The mail may have been sent. It is not sent again."
+    return error(502, "delivery_outcome_unknown", message)
+
+
+serve({"/emails": post_emails})
