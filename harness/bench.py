@@ -85,7 +85,11 @@ class Bench:
             self.url = self.fill(target.consumer.url)
         tls = tls_context(verify) if self.url.startswith("https") else None
         self.driver = ApiDriver(
-            self.recorder, self.client_faults, timeout=target.timing.answers_within, tls=tls
+            self.recorder,
+            self.client_faults,
+            timeout=target.timing.answers_within,
+            tls=tls,
+            edge="webhook" if target.role == "consumer" else "client",
         )
 
     async def _start_provider(self) -> None:

@@ -1,7 +1,7 @@
-"""The command line. Its names, options and exit statuses are promises: see the table in ``sendtwice run --help``.
+"""The command line. Its names, options and exit statuses are promises: see ``sendtwice run --help``.
 
-Only click is imported here; a command loads what it needs when it is called, so that ``--version`` and ``serve`` start
-at once.
+Only click is imported here; a command loads what it needs when it is called, so that ``--version`` and
+``serve`` start at once.
 """
 
 from __future__ import annotations
@@ -44,15 +44,30 @@ def main() -> None:
 @option("--seed", type=int, default=1, show_default=True, help="For whatever is drawn at random.")
 @option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure.")
 @option("--last-failed", is_flag=True, help="Only what failed in the last run.")
-@option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Play nothing more after S seconds.")
+@option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Play nothing more after S seconds.",
+)
 @option("--require-all", is_flag=True, help="Skipped and inconclusive are failures.")
 @option("--write-known", "known_file", metavar="FILE", help="Add what failed to FILE as known deviations.")
 @option("--strict-known", is_flag=True, help="A known deviation that no longer happens is a failure.")
-@option("--dry-run", is_flag=True, help="Say what would be sent, to whom, with which faults; contact nothing.")
+@option(
+    "--dry-run", is_flag=True, help="Say what would be sent, to whom, with which faults; contact nothing."
+)
 @option("--url", metavar="URL", help="A running target without a file; its mail must come to port 8025.")
 @option("--path", metavar="PATH", help="With --url: where sends go.")
 @option("--body", metavar="@FILE", help="With --url: a JSON body with {to}, {subject}, {text}.")
-@option("-H", "--header", "headers", metavar="'NAME: VALUE'", multiple=True, type=Lines(), help="With --url: a header.")
+@option(
+    "-H",
+    "--header",
+    "headers",
+    metavar="'NAME: VALUE'",
+    multiple=True,
+    type=Lines(),
+    help="With --url: a header.",
+)
 @option("--key-header", metavar="NAME", help="With --url: the header that carries the key.")
 @reporting
 def run(**given: Any) -> int:
@@ -68,10 +83,17 @@ def run(**given: Any) -> int:
 @main.command()
 @_TARGET
 @option("--contract", metavar="NAME|FILE", help="Judge by this contract instead of the target file's.")
-@option("--report", "report_dir", metavar="DIR", default="reports", show_default=True, help="Where the target's output goes.")
+@option(
+    "--report",
+    "report_dir",
+    metavar="DIR",
+    default="reports",
+    show_default=True,
+    help="Where the target's output goes.",
+)
 @option("--allow-remote", is_flag=True, help="Send to a target that is not on this machine.")
 def check(**given: Any) -> int:
-    """Start a target, send one plain mail, and say what would be skipped and which setting would enable it."""
+    """Start a target, send one plain mail, and say what would be skipped and what would enable it."""
     from sendtwice.harness import cli_run  # noqa: PLC0415
 
     return cli_run.check(**given)
@@ -102,9 +124,20 @@ def explain(name: str) -> None:
 @option("--contract", metavar="NAME|FILE", required=True, help="A shipped contract, or a file.")
 @option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @option("--port", type=click.IntRange(0, 65535), default=8025, show_default=True, help="0 for a free one.")
-@option("--state", metavar="FILE", type=click.Path(dir_okay=False), help="Keep the state here; in memory if left out.")
+@option(
+    "--state",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Keep the state here; in memory if left out.",
+)
 @option("--upstream", metavar="URL", help="Hand mail over there; into the own ledger if left out.")
-@option("--upstream-dialect", default="generic", show_default=True, metavar="NAME", help="How mail is handed over there.")
+@option(
+    "--upstream-dialect",
+    default="generic",
+    show_default=True,
+    metavar="NAME",
+    help="How mail is handed over there.",
+)
 def serve(
     contract: str, host: str, port: int, state: str | None, upstream: str | None, upstream_dialect: str
 ) -> None:
@@ -115,7 +148,12 @@ def serve(
 
     asyncio.run(
         serving.serve(
-            contract, host=host, port=port, state=state, upstream_url=upstream, upstream_dialect=upstream_dialect
+            contract,
+            host=host,
+            port=port,
+            state=state,
+            upstream_url=upstream,
+            upstream_dialect=upstream_dialect,
         )
     )
 

@@ -1,8 +1,9 @@
-"""What the commands' options have in common: environment variables, lists in them, and how errors are said."""
+"""What the commands have in common: options that are environment variables too, and how errors are said."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import sys
@@ -16,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED = 130
 
 
-class Items(click.ParamType):
+class Items(click.types.StringParamType):
     """An item of a list; in an environment variable commas and spaces stand between items."""
 
     name = "text"
@@ -58,12 +59,28 @@ def together(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
 
 
 color_option = option(
-    "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True, help="Colours."
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours.",
 )
 
 reporting = together(
-    option("--json", "json_file", metavar="FILE", envvar="SENDTWICE_JSON", help="Write the result; - is standard output."),
-    option("--junit", "junit_file", metavar="FILE", envvar="SENDTWICE_JUNIT", help="Write the result as JUnit XML."),
+    option(
+        "--json",
+        "json_file",
+        metavar="FILE",
+        envvar="SENDTWICE_JSON",
+        help="Write the result; - is standard output.",
+    ),
+    option(
+        "--junit",
+        "junit_file",
+        metavar="FILE",
+        envvar="SENDTWICE_JUNIT",
+        help="Write the result as JUnit XML.",
+    ),
     option(
         "--report",
         "report_dir",
@@ -82,7 +99,7 @@ reporting = together(
 class Program(click.Group):
     """The command line: every error is one line that says what to do, and nothing ends in a traceback."""
 
-    def main(  # type: ignore[override]  # click's has overloads for standalone_mode
+    def main(
         self,
         args: Sequence[str] | None = None,
         prog_name: str | None = None,
@@ -163,17 +180,13 @@ def _unexpected(error: BaseException) -> int:
 
 
 def _say(message: str) -> None:
-    try:
+    with contextlib.suppress(BrokenPipeError, ValueError):
         click.echo(f"sendtwice: {' '.join(message.split())}", err=True)
-    except (BrokenPipeError, ValueError):
-        pass
 
 
 def _mute() -> None:
     """Give Python's own last flush somewhere to go."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
-    except (OSError, ValueError):
-        pass

@@ -1,14 +1,14 @@
 """``sendtwice run`` and ``check``: from the options to a run, its reporters and the exit status.
 
-Everything that can be wrong with the arguments is found before the target is touched; what goes wrong with a report's
-file is told after the run, whose other reports are still written.
+Everything that can be wrong with the arguments is found before the target is touched; what goes wrong
+with a report's file is told after the run, whose other reports are still written.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
+import datetime as dt
 import os
 import re
 import signal
@@ -25,7 +25,7 @@ from sendtwice.fake_provider import contracts
 from sendtwice.harness import dry_run, from_url, known, session
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.events import RunEnded, RunEvent, Subscriber
-from sendtwice.harness.redact import Redactor, secrets_of
+from sendtwice.harness.redact import Redactor, credentials_in, secrets_of
 from sendtwice.harness.report.console import Console
 from sendtwice.harness.report.files import write_text
 from sendtwice.harness.report.jsonfile import Histories, JsonFile, LastRun, last_failed
@@ -88,7 +88,9 @@ def run(
     reporting = Reporting.taken_from(rest)
     contract = contract_of(contract)
     if url is None and (path or body or headers or key_header):
-        raise click.UsageError("--path, --body, -H and --key-header describe a target without a file; give --url too")
+        raise click.UsageError(
+            "--path, --body, -H and --key-header describe a target without a file; give --url too"
+        )
     if url is not None and target is not None:
         raise click.UsageError("give either TARGET.toml or --url, not both")
     if url is not None:
@@ -119,7 +121,9 @@ def run(
     result = plan.play(remember=True)
     if known_file is not None and result.scenarios:
         added = known.write(Path(known_file), result)
-        click.echo(f"sendtwice: {added} known deviation(s) added to {known_file}; give each its reason", err=True)
+        click.echo(
+            f"sendtwice: {added} known deviation(s) added to {known_file}; give each its reason", err=True
+        )
     return result.exit_code
 
 
@@ -204,7 +208,11 @@ class Plan:
         # Standard output is either for a person or for a program.
         stream = sys.stderr if options.json_file == "-" else sys.stdout
         console = Console(
-            redactor, target=shown, stream=stream, color=options.color, verbosity=options.verbose - options.quiet
+            redactor,
+            target=shown,
+            stream=stream,
+            color=options.color,
+            verbosity=options.verbose - options.quiet,
         )
         files: list[Subscriber] = [Histories(reports, redactor)]
         if remember:
@@ -228,7 +236,7 @@ class Plan:
                 contract=contract.name,
                 contract_sha256=contracts.sha256(contract),
                 seed=self.settings.seed,
-                started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+                started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
                 seconds=0.0,
                 scenarios=(),
                 error=str(error),
@@ -269,16 +277,20 @@ class Told:
             try:
                 subscriber(event)
             except OSError as error:
-                self._failed.append(f"{error.filename or 'a report'} cannot be written ({error.strerror or error})")
+                self._failed.append(
+                    f"{error.filename or 'a report'} cannot be written ({error.strerror or error})"
+                )
 
     def complain(self) -> None:
         """Say which reports could not be written."""
         if self._failed:
-            raise HarnessError(f"{'; '.join(dict.fromkeys(self._failed))}; check the place and its permissions")
+            raise HarnessError(
+                f"{'; '.join(dict.fromkeys(self._failed))}; check the place and its permissions"
+            )
 
 
 def contract_of(given: str | None) -> str | None:
-    """Return a contract's name, or its file's full path: on the command line it starts here, not at the target file."""
+    """Return a contract's name, or its file's full path: on the command line a path starts here."""
     if given is None:
         return None
     contracts.load(given)  # a mistake in it is told before anything else
@@ -286,14 +298,15 @@ def contract_of(given: str | None) -> str | None:
 
 
 def redactor_for(target: Target) -> Redactor:
-    """Return what hides a target's secrets, the headers given by ``-H`` included."""
-    return Redactor(variables=secrets_of(target.model_dump()))
+    """Return what hides a target's secrets: environment variables, and credentials written out."""
+    data = target.model_dump()
+    return Redactor(credentials_in(data), variables=secrets_of(data))
 
 
 def new_folder(folder: Path, name: str) -> Path:
     """Make a folder of its own for a run's reports."""
     slug = re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.") or "target"
-    stamp = f"{datetime.datetime.now(datetime.UTC):%Y%m%d-%H%M%S}"
+    stamp = f"{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}"
     for number in range(1, 1000):
         path = folder / (f"{stamp}-{slug}" if number == 1 else f"{stamp}-{slug}-{number}")
         try:
@@ -318,19 +331,21 @@ def writable(folder: Path, option: str) -> None:
             raise PermissionError(13, "permission denied")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise click.UsageError(f"{option}: {folder} cannot be written to ({reason}); name another place") from None
+        raise click.UsageError(
+            f"{option}: {folder} cannot be written to ({reason}); name another place"
+        ) from None
 
 
 def until_signal(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end. SIGINT, SIGTERM and SIGHUP let the run clean up first: no target is left behind."""
 
     async def attended() -> T:
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        assert task is not None
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(work)
         for number in (signal.SIGTERM, signal.SIGHUP):
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread
                 loop.add_signal_handler(number, task.cancel)
-        return await work
+        return await task
 
     return asyncio.run(attended())
 

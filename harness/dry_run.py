@@ -12,7 +12,9 @@ from sendtwice.harness.settings import RunSettings
 from sendtwice.harness.target import Target, is_loopback
 
 
-def lines(target: Target, contract: Contract, scenarios: Sequence[Scenario], settings: RunSettings) -> Iterator[str]:
+def lines(
+    target: Target, contract: Contract, scenarios: Sequence[Scenario], settings: RunSettings
+) -> Iterator[str]:
     """Return what would happen, in the order in which it would."""
     body = target.target
     needs = {scenario.id: missing(scenario, body, contract) for scenario in scenarios}
@@ -20,7 +22,9 @@ def lines(target: Target, contract: Contract, scenarios: Sequence[Scenario], set
     yield f"dry run: nothing is contacted; a run would play {len(chosen)} of {len(scenarios)} scenarios"
     yield f"target: {body.name}, role {body.role}, contract {contract.name}"
     for process in body.processes:
-        yield f"starts: {' '.join(process.command)}" + (f" (as {process.name})" if len(body.processes) > 1 else "")
+        yield f"starts: {' '.join(process.command)}" + (
+            f" (as {process.name})" if len(body.processes) > 1 else ""
+        )
     if not body.processes and body.role != "client":
         yield "starts: nothing; the target must already run"
     where = _whom(target, contract)
@@ -55,4 +59,3 @@ def _whom(target: Target, contract: Contract) -> str:
         return f"POST {body.consumer.url} (signature {body.consumer.signature})"
     url = body.api.url if body.api is not None else ""
     return f"{contract.request.method} {url.rstrip('/')}{contract.request.path} (key: {contract.key.at})"
-

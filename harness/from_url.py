@@ -1,7 +1,8 @@
 """A target without a file: ``sendtwice run --url URL``, for a first look.
 
-It is the same :class:`Target` that a file would give, and is written beside the run's reports, so that a failure can be
-played again and the file can be kept. Credentials are not written: there they become ``{env:NAME}``.
+It is the same :class:`Target` that a file would give, and is written beside the run's reports, so that a
+failure can be played again and the file can be kept. Credentials are not written: there they become
+``{env:NAME}``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 from sendtwice.fake_provider.documents import BadFileError, Document, read_text, validate
 from sendtwice.harness import placeholders, toml
 from sendtwice.harness.redact import is_sensitive
-from sendtwice.harness.target import Target
+from sendtwice.harness.target import Api, Target
 
 
 def build(
@@ -47,27 +48,17 @@ def build(
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", key_header):
             raise BadFileError("--key-header", f"{key_header!r} is no header name; write Idempotency-Key")
         request["key"] = f"header:{key_header}"
-    data = {
-        "target": {
-            "name": given.netloc.rpartition("@")[2],
-            "role": "api",
-            "contract": contract or "universal",
-            "api": {
-                "url": f"{given.scheme}://{given.netloc.rpartition('@')[2]}",
-                "headers": dict(map(_header, headers)),
-                "request": request,
-            },
-        }
-    }
-    _check(data["target"]["api"], request)
-    return validate(Target, Document("--url", data))
+    host = given.netloc.rpartition("@")[2]
+    api = {"url": f"{given.scheme}://{host}", "headers": dict(map(_header, headers)), "request": request}
+    _check(api, request)
+    data = {"name": host, "role": "api", "contract": contract or "universal", "api": api}
+    return validate(Target, Document("--url", {"target": data}))
 
 
 def write(target: Target, path: Path) -> str:
     """Return the text of a target file that says the same, without credentials."""
     body = target.target
-    api = body.api
-    assert api is not None  # build() made it
+    api = body.api or Api(url="")  # build() made one
     headers, hidden = {}, []
     for name, value in api.headers.items():
         if is_sensitive(name) and not placeholders.names(value):
@@ -77,12 +68,12 @@ def write(target: Target, path: Path) -> str:
         else:
             headers[name] = value
     request = api.request.model_dump(exclude_defaults=True, exclude_none=True)
-    parts = [f"# Written by sendtwice run --url into {path.name}; keep it to run again without the options.\n"]
+    parts = [
+        f"# Written by sendtwice run --url into {path.name}; keep it to run again without the options.\n"
+    ]
     parts += [f"# Credentials are not written down: set {' and '.join(hidden)}.\n"] if hidden else []
     parts.append(toml.table("[target]", {"name": body.name, "role": "api", "contract": body.contract}))
-    parts.append(
-        toml.table("\n[target.api]", {"url": api.url, **({"headers": headers} if headers else {})})
-    )
+    parts.append(toml.table("\n[target.api]", {"url": api.url, **({"headers": headers} if headers else {})}))
     parts += [toml.table("\n[target.api.request]", request)] if request else []
     return "".join(parts)
 

@@ -18,7 +18,7 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, result: RunResult) -> int:
-    """Add a ``[[known]]`` entry for every finding that failed the run and is not in the file; return how many."""
+    """Add a ``[[known]]`` entry for every new finding that failed the run; return how many."""
     present = _present(path)
     header = "[[tool.sendtwice.known]]" if path.name == "pyproject.toml" else "[[known]]"
     entries: list[str] = []

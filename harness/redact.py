@@ -1,8 +1,8 @@
 """What must never be shown: values of ``{env:...}``, credentials in headers, and key material.
 
-Everything that a run prints or writes passes through one :class:`Redactor`: console, JUnit, JSON, histories, saved
-scenarios, and the target's own output. A secret is found in the forms it takes on its way: as it is, inside JSON,
-inside a URL, and in base64.
+Everything that a run prints or writes passes through one :class:`Redactor`: console, JUnit, JSON,
+histories, saved scenarios, and the target's own output. A secret is found in the forms it takes on its
+way: as it is, inside JSON, inside a URL, and in base64.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _HEADER_IN_TEXT = re.compile(
     # The name, its separator, then the rest of the line; inside JSON or a dict's repr only the quoted value.
     rf"""(?ix) \b(?P<name>{"|".join(sorted(map(re.escape, SENSITIVE), key=len, reverse=True))})
         (?P<sep> \\?["']? \s* [:=] \s* )
-        (?: (?P<quote>\\?["']) (?P<quoted>(?:(?!(?P=quote)).)*) (?P=quote) | (?P<bare>[^\s"',;\\][^\r\n"'\\]*) )""",
+        (?: (?P<quote>\\?["']) (?:(?!(?P=quote)).)* (?P=quote)
+          | [^\s"',;\\][^\r\n"'\\]* )""",
 )
 _BEARER = re.compile(r"(?i)\b(Bearer|Basic)\s+(?=\S*[0-9=])[A-Za-z0-9._~+/=-]{8,}")
 _WEBHOOK_SECRET = re.compile(r"\bwhsec_[A-Za-z0-9+/=_-]+")
@@ -90,7 +91,7 @@ class Redactor:
         return self.data(item)
 
     def shell(self, header: str, value: str) -> str:
-        """Return a header's value for a shell line, in double quotes: ``$NAME`` where its variable is known."""
+        """Return a header's value for a shell line, in double quotes: ``${NAME}`` for a known variable."""
         if self.variables:
             found = re.compile("|".join(map(re.escape, sorted(self.variables, key=len, reverse=True))))
             parts, end = [], 0
@@ -120,6 +121,21 @@ def secrets_of(target: Any) -> dict[str, str]:
     """Return the variables that a target file (as plain data) reads by ``{env:NAME}``, with their values."""
     named = {name[4:] for name in placeholders.names(target) if name.startswith("env:")}
     return {name: value for name in named if (value := os.environ.get(name, ""))}
+
+
+def credentials_in(data: Any) -> set[str]:
+    """Return the values of credential headers that a target file writes out, without their scheme."""
+    if isinstance(data, Mapping):
+        found: set[str] = set()
+        for name, item in data.items():
+            if is_sensitive(name) and isinstance(item, str) and not placeholders.names(item):
+                found |= {item, item.split()[-1]} if item.strip() else set()
+            else:
+                found |= credentials_in(item)
+        return found
+    if isinstance(data, list | tuple):
+        return {secret for item in data for secret in credentials_in(item)}
+    return set()
 
 
 def _forms(secret: str) -> set[str]:

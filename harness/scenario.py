@@ -96,7 +96,8 @@ class FaultSpec(Strict):
                 good = number or self.argument in set(AnswerClass)
             case Verb.LOSE:
                 good = self.argument is None or (
-                    self.argument in LOSE_AT and self.crossing is Place.CLIENT_RESPONSE
+                    self.argument in LOSE_AT
+                    and self.crossing in (Place.CLIENT_RESPONSE, Place.WEBHOOK_RESPONSE)
                 )
             case Verb.HOLD:
                 good = self.argument is None or isinstance(self.argument, str)
@@ -342,7 +343,7 @@ class HangUpStep(Strict):
 
 
 class AwaitStep(Strict):
-    """``await``: an attempt's end."""
+    """``await``: an attempt's end, or the moment when a labelled fault was met."""
 
     awaited: str = Field(alias="await")
 
@@ -543,7 +544,9 @@ def _check_names(scenario: Scenario, document: Document) -> None:
                 labels.add(spec.hold_label or spec.of or str(spec.crossing))
             case ReleaseStep(release=label):
                 known(label, labels, "label", i, "release")
-            case HangUpStep(hang_up=name) | AwaitStep(awaited=name) | FinishStep(finish=name):
+            case AwaitStep(awaited=name):
+                known(name, attempts | labels, "attempt or label", i, "await")
+            case HangUpStep(hang_up=name) | FinishStep(finish=name):
                 known(name, attempts, "attempt", i)
             case UntilStep(until=until):
                 for name in until.names:

@@ -1,4 +1,4 @@
-"""Which scenarios a run plays: globs and tags over the catalogue, and the nearest names when nothing fits. Pure."""
+"""Which scenarios a run plays: globs and tags over the catalogue, and the nearest names if none fits."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def select(
     if not mine and chosen:
         other = chosen[0]
         raise SelectionError(
-            f"{other.id} is for role {other.role} and the target has role {role}; choose scenarios of role {role} "
-            f"(sendtwice scenarios lists them)"
+            f"{other.id} is for role {other.role} and the target has role {role}; choose scenarios of role "
+            f"{role} (sendtwice scenarios lists them)"
         )
     if not mine:
         raise SelectionError(

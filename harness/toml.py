@@ -1,4 +1,4 @@
-"""Writing the little TOML that sendtwice itself writes: accepted deviations, and a target that had no file."""
+"""The little TOML that sendtwice itself writes: accepted deviations, and a target that had no file."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ _LOST_AT = {
 
 def fault_in_words(spec: FaultSpec) -> str:
     """Return one fault as a sentence's end."""
-    what = MESSAGE[spec.crossing]
+    what, text = MESSAGE[spec.crossing], str(spec.verb)
     argument: Any = spec.argument
     match spec.verb:
         case Verb.LOSE if spec.crossing is Place.CLIENT_RESPONSE:
@@ -158,8 +158,7 @@ def attempts_of(scenario: Scenario) -> list[str]:
     """Return the names of the attempts that a scenario's steps make; ``finish`` may add retries."""
     found = []
     for step in scenario.steps:
-        for item in items_of(step):
-            found.append(f"{item.name} ({item.count} times)" if isinstance(item, Burst) else item.name)
+        found += [f"{i.name} ({i.count} times)" if isinstance(i, Burst) else i.name for i in items_of(step)]
     return found
 
 
@@ -167,7 +166,8 @@ def _step(step: Any) -> Iterator[str]:
     match step:
         case ParallelStep(parallel=Burst() as burst):
             like = f", each like {burst.like}" if burst.like else ""
-            yield f"send {burst.count} at the same instant ({burst.name}.1 to {burst.name}.{burst.count}){like}"
+            first, last = f"{burst.name}.1", f"{burst.name}.{burst.count}"
+            yield f"send {burst.count} at the same instant ({first} to {last}){like}"
         case ParallelStep(parallel=list() as items):
             yield "at the same instant: " + "; ".join(_attempt(item) for item in items)
         case SendStep() | OperateStep() | NotifyStep() | RedeliverStep():
@@ -265,6 +265,10 @@ def _key(key: Key) -> str:
     text += f" in {key.case} case" if key.case else ""
     text += f" ending in {key.tail!r}" if key.tail else ""
     return text + (f" given twice ({key.twice} values)" if key.twice else "")
+
+
+def _number(given: Any) -> str:
+    return f"{given:g}" if isinstance(given, int | float) else str(given)
 
 
 def _names(names: str | tuple[str, ...]) -> str:

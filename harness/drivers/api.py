@@ -51,16 +51,19 @@ class Flight:
 class ApiDriver:
     """Sends requests for operations to a target."""
 
-    def __init__(self, recorder: Recorder, faults: Faults, *, timeout: float, tls: Any = None) -> None:
-        """``timeout``: seconds within which the target answers."""
+    def __init__(
+        self, recorder: Recorder, faults: Faults, *, timeout: float, tls: Any = None, edge: str = "client"
+    ) -> None:
+        """``timeout``: seconds within which the target answers; ``edge``: ``client``, or ``webhook`` for events."""
         self.recorder, self.faults, self.timeout, self.tls = recorder, faults, timeout, tls
+        self.request, self.response = Place(f"{edge}.request"), Place(f"{edge}.response")
         self.connections = 0
 
     # -- before the last byte -------------------------------------------------------------------------------------
 
     async def prepare(self, flight: Flight) -> None:
         """Connect and send all but the last byte; faults that keep the request from arriving end it here."""
-        armed = self.faults.meet(Crossing(Place.CLIENT_REQUEST, None, flight.operation, flight.name))
+        armed = self.faults.meet(Crossing(self.request, None, flight.operation, flight.name))
         flight._request_fault = armed
         built = flight.built
         host = flight.url.split("//", 1)[1].split("/", 1)[0]
@@ -104,7 +107,7 @@ class ApiDriver:
         for flight, stamp in zip(ready, stamps, strict=True):
             flight.sent_at = stamp
             self.recorder.record(
-                Kind.CLIENT_REQUEST,
+                Kind(self.request),
                 scenario=flight.scenario,
                 operation=flight.operation,
                 attempt=flight.name,
@@ -154,7 +157,7 @@ class ApiDriver:
 
     def _response_fault(self, flight: Flight) -> Armed | None:
         """Return the fault that waits for this answer, without calling it fired before there is one."""
-        crossing = Crossing(Place.CLIENT_RESPONSE, None, flight.operation, flight.name)
+        crossing = Crossing(self.response, None, flight.operation, flight.name)
         return self.faults.peek(crossing)
 
     async def _lost(self, flight: Flight, wire: Wire, reading: asyncio.Task[Answer], armed: Armed) -> bool:
@@ -180,7 +183,7 @@ class ApiDriver:
             for task in tasks:
                 task.cancel()
         place = "before-answer" if not wire.first_byte.is_set() else str(where or "first-byte")
-        self.faults.meet(Crossing(Place.CLIENT_RESPONSE, None, flight.operation, flight.name))
+        self.faults.meet(Crossing(self.response, None, flight.operation, flight.name))
         wire.close() if fault.verb is Verb.CLOSE else wire.reset()
         self._end(flight, "lost", detail=f"the caller went away at {place}")
         if flight.committed is not None:
@@ -190,7 +193,7 @@ class ApiDriver:
     async def _withheld(self, armed: Armed | None) -> None:
         if armed is None:
             return
-        crossing = Crossing(Place.CLIENT_RESPONSE, None, armed.fault.operation, armed.fault.attempt)
+        crossing = Crossing(self.response, None, armed.fault.operation, armed.fault.attempt)
         self.faults.meet(crossing)
         if armed.fault.verb is Verb.HOLD:
             await armed.gate.wait()

@@ -11,7 +11,6 @@ from sendtwice.harness import placeholders
 from sendtwice.harness.drivers.api import Flight
 from sendtwice.harness.drivers.wire import Wire, serialise
 from sendtwice.harness.history import Kind
-from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.live import Names, Plan
 from sendtwice.harness.requests import Built
 from sendtwice.harness.target import CallOf
@@ -60,18 +59,6 @@ def payload(bench: Bench, event: str, values: dict[str, Any]) -> Any:
     else:
         template = webhooks.payload(event)
     return placeholders.fill(template, values)
-
-
-def all_arrived(facts: Facts) -> bool:
-    """Whether every event that was acknowledged has had its effect."""
-    return all(
-        facts.count(group, min)
-        >= sum(
-            any(a.operation == op.name and a.answered and 200 <= (a.status or 0) < 300 for a in facts.attempts)
-            for op in operations
-        )
-        for group, operations in facts.groups.items()
-    )
 
 
 async def call(bench: Bench, call: CallOf, id: str) -> int:  # noqa: A002  # the placeholder's name

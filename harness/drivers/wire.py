@@ -81,7 +81,10 @@ class Wire:
         while True:
             event = self._parser.next_event()
             if event is h11.NEED_DATA:
-                self._parser.receive_data(await self._read())
+                data = await self._read()
+                if not data and (head is None or self._parser.their_state is h11.SEND_BODY and not self._until_close(head)):
+                    raise ConnectionResetError("the connection was closed before the answer was whole")
+                self._parser.receive_data(data)
             elif isinstance(event, h11.Response):
                 head = event
             elif isinstance(event, h11.Data):
@@ -96,6 +99,12 @@ class Wire:
                 return Answer(head.status_code, headers, bytes(kept), size)
             elif isinstance(event, h11.ConnectionClosed):
                 raise ConnectionResetError("the connection was closed before an answer")
+
+    @staticmethod
+    def _until_close(head: h11.Response) -> bool:
+        """Whether a body without a length ends where the connection does (RFC 9112 section 6.3)."""
+        names = {name.lower() for name, _ in head.headers}
+        return not names & {b"content-length", b"transfer-encoding"}
 
     async def _read(self) -> bytes:
         size = 65536

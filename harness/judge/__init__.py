@@ -7,10 +7,12 @@ that did not fire or by requests that did not overlap; those void a pass only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sendtwice.fake_provider.contracts import AnswerClass, Contract, Level
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge.answers import judge_answers, judge_replays, judge_strangers
+from sendtwice.harness.judge.callers import judge_callers
 from sendtwice.harness.judge.classes import SUCCESS
 from sendtwice.harness.judge.effects import judge_effects
 from sendtwice.harness.judge.facts import Attempt, Facts
@@ -29,10 +31,12 @@ def judge(contract: Contract, events: Sequence[Event], *, role: str = "api", app
     facts = Facts(contract, events, role, approval)
     findings = list(judge_effects(facts))
     if role == "api":
-        findings += judge_answers(facts)
         findings += judge_replays(facts)
+        findings += judge_answers(facts)
         findings += judge_strangers(facts)
         findings += judge_progress(facts)
+    if role == "client":
+        findings += judge_callers(facts)
     explained = {f.operation for f in findings}
     # An expectation that only repeats what a rule has said already adds nothing.
     findings += [f for f in judge_expectations(facts) if f.operation is None or f.operation not in explained]
@@ -42,13 +46,16 @@ def judge(contract: Contract, events: Sequence[Event], *, role: str = "api", app
 
 
 def _once(findings: list[Finding]) -> list[Finding]:
-    seen: set[tuple[str, str | None, str]] = set()
-    kept = []
+    """One finding for each rule and operation: the first, with the events of all and the number of the others."""
+    groups: dict[tuple[str, Level, str | None], list[Finding]] = {}
     for found in findings:
-        same = (found.rule, found.operation, found.message)
-        if same not in seen:
-            seen.add(same)
-            kept.append(found)
+        groups.setdefault((found.rule, found.level, found.operation), []).append(found)
+    kept = []
+    for first, *others in groups.values():
+        messages = {found.message for found in others} - {first.message}
+        more = f" (and {len(messages)} more like it)" if messages else ""
+        events = tuple(sorted({seq for found in (first, *others) for seq in found.events}))
+        kept.append(replace(first, message=first.message + more, events=events))
     return kept
 
 

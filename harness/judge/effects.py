@@ -50,7 +50,8 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
         return
     commits = facts.commits[group]
     excess = _excess(facts, group, limit)
-    unknown = [c for c in commits if c.seq < excess.seq and c.answered_at is None]
+    # A caller whose API did not answer is simply a caller that retries: its keys are there for that.
+    unknown = [c for c in commits if c.seq < excess.seq and c.answered_at is None and facts.role != "client"]
     rule = "at-most-once-after-unknown" if unknown else "at-most-once"
     weight = level(facts.contract, rule)
     note = ""
@@ -90,13 +91,27 @@ def _times(n: int) -> str:
     return {1: "one", 2: "two"}.get(n, str(n))
 
 
-def _never_lost(facts: Facts, group: str) -> Iterator[Finding]:
+def undelivered(facts: Facts, group: str) -> list[Operation]:
+    """Return the operations of a group that were answered as successes, when fewer mails than that were delivered."""
     claimed = [op for op in facts.groups[group] if _claims(facts, op.name)]
-    count = facts.count(group, min)
-    if count >= len(claimed) or _refused_later(facts, group, claimed):
-        return
+    if facts.count(group, min) >= len(claimed) or _refused_later(facts, group, claimed):
+        return []
     if any(a.key is None for a in _attempts(facts, group)) and not facts.contract.key.presence.says("optional"):
-        return  # what becomes of equal mails without a key is nowhere promised
+        return []  # what becomes of equal mails without a key is nowhere promised
+    return claimed
+
+
+def _never_lost(facts: Facts, group: str) -> Iterator[Finding]:
+    claimed = undelivered(facts, group)
+    if not claimed:
+        return
+    count = facts.count(group, min)
+    doubt = facts.doubt(group)
+    first = min((a.end or 0 for op in claimed for a in _claims(facts, op.name)), default=0)
+    weight = None
+    if facts.role != "client" and doubt is not None and first < doubt:
+        # It was taken into a queue, and whether its hand-over succeeded cannot be known: not lost, but unknown.
+        weight = Level.OBSERVE
     names = ", ".join(op.name for op in claimed)
     claims = [a for op in claimed for a in _claims(facts, op.name)]
     told = [e.seq for e in facts.events if e.kind is Kind.TOLD and e.operation in {op.name for op in claimed}]
@@ -111,6 +126,7 @@ def _never_lost(facts: Facts, group: str) -> Iterator[Finding]:
         what,
         tuple(sorted({seq for a in claims for seq in a.events} | set(told))),
         operation=claimed[0].name,
+        weight=weight,
     )
 
 

@@ -120,7 +120,7 @@ class Facts:
                     start=event.seq,
                     **known,
                 )
-            elif name in found and event.kind is Kind.CLIENT_REQUEST:
+            elif name in found and event.kind in (Kind.CLIENT_REQUEST, Kind.WEBHOOK_REQUEST):
                 found[name].sent_at = event.seq
             elif name in found and event.kind is Kind.ENDED:
                 self._end(found[name], event)
@@ -218,8 +218,15 @@ class Facts:
         )
         if answer is None or not answer.data.get("sent"):
             return None
-        # A process that was killed after the answer was written may never have read it.
+        # A process that is killed may never have read what was written to it shortly before.
         crash = next((e.seq for e in self.events if e.kind is Kind.CRASH and e.seq > answer.seq), None)
+        dead = False
+        for event in self.events:
+            if event.seq > answer.seq:
+                break
+            dead = event.kind is Kind.CRASH or (dead and event.kind is not Kind.RESTART)
+        if dead:
+            return None
         if crash is None:
             return answer.seq
         spoke = any(
@@ -321,6 +328,25 @@ class Facts:
             and (a.end is None or a.end > end or not a.answered)
         ]
         return len(pending) > len(running)
+
+    def doubt(self, group: str) -> int | None:
+        """Return the event from which on a hand-over's outcome was unknown to the target, or None.
+
+        It had sent a message whose answer never reached it: dropped by the provider, or the process was killed.
+        """
+        pending: dict[int | None, int] = {}
+        for event in self.events:
+            mine = event.operation is not None and self.group_of(event.operation) == group
+            if mine and event.kind is Kind.PROVIDER_REQUEST:
+                pending[event.connection] = event.seq
+            elif mine and event.kind is Kind.PROVIDER_RESPONSE:
+                if event.data.get("sent"):
+                    pending.pop(event.connection, None)
+                else:
+                    return event.seq
+            elif event.kind is Kind.CRASH and pending:
+                return event.seq
+        return max(pending.values(), default=None)
 
     def trouble(self, operations: set[str], *, until: int | None) -> bool:
         """Whether the provider or the process failed these operations before ``until``: then failing is fair."""

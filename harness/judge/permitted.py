@@ -190,7 +190,16 @@ def _invalid(facts: Facts, attempt: Attempt) -> Permission:
     return Permission(frozenset(A) - {A.FAILED}, "refusal-policy", "the request is not valid")
 
 
+def _alike(a: str | None, b: str | None) -> bool:
+    """Whether two different keys are easily taken for one: equal but for case, blanks, or their ends."""
+    if a is None or b is None or a == b:
+        return False
+    return a.strip().casefold() == b.strip().casefold() or (len(a) > 32 and a[:32] == b[:32])  # noqa: PLR2004
+
+
 def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attempt]) -> tuple[str, str]:
+    if attempt.classes and attempt.classes <= {A.CONFLICT} and same and not other:
+        return "no-false-conflict", f"{same[0].name} was the same request under the same key"
     if any(r.invalid or (r.answered and r.classes & {A.REFUSED, A.FAILED} and not r.succeeded) for r in (*same, *other)):
         if not any(r.succeeded for r in same):
             return "refusal-policy", "an earlier attempt under this key was refused"
@@ -203,6 +212,9 @@ def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attem
         return "in-progress", f"{next(r.name for r in same if r.overlaps(attempt))} was in flight under this key"
     if same:
         return "replay-fidelity", f"{same[0].name} had been answered under this key"
+    alike = [a for a in facts.attempts if a is not attempt and a.start < attempt.start and _alike(a.key, attempt.key)]
+    if alike and not other:
+        return "key-syntax", f"no one used this key; {alike[0].name} used one much like it"
     elsewhere = [
         a for a in facts.attempts if a is not attempt and a.key == attempt.key is not None and a.start < attempt.start
     ]

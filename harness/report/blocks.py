@@ -17,17 +17,17 @@ _RANK = {rule: number for number, rule in enumerate(RULES)}
 
 
 def worst(result: RunResult) -> ScenarioResult | None:
-    """Return the failure to look at first: a second mail before a lost one before a wrong answer."""
+    """Return the failure to look at first: a second mail before a lost one, and the shortest story of its kind."""
     failed = [s for s in result.scenarios if s.verdict is Verdict.FAILED]
     return min(failed, key=_badness, default=None)
 
 
-def _badness(scenario: ScenarioResult) -> tuple[int, int]:
+def _badness(scenario: ScenarioResult) -> tuple[int, int, int]:
     must = [f for f in scenario.findings if f.level is Level.MUST]
     # A scenario without a finding failed because all were required.
     if not must:
-        return (1, 0)
-    return (0, min(_RANK.get(f.rule, len(_RANK)) for f in must))
+        return (1, 0, 0)
+    return (0, min(_RANK.get(f.rule, len(_RANK)) for f in must), len(scenario.history))
 
 
 def reason(scenario: ScenarioResult) -> str:
@@ -108,8 +108,9 @@ def watched_note(result: RunResult) -> str | None:
     if result.retries_declared or not result.counts["passed"]:
         return None
     return (
-        f"A pass means: no second mail within {result.watched:.1f} s. The target file does not say for how long it sends "
-        "again by itself; set target.timing.retries_for (0 if it never does) and later mails are waited for."
+        f"A pass means: no second mail within {result.watched:.1f} s. The target file does not say how long "
+        "it sends again by itself; set target.timing.retries_for (0 if it never does), and later mails are "
+        "waited for."
     )
 
 

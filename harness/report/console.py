@@ -1,7 +1,7 @@
 """The report that a person reads: a line for each scenario, then what failed and why, then one command.
 
-A terminal gets a progress line and colour, a pipe plain lines. The first line says how much there is to do, the last is
-the one command that repeats the worst failure.
+A terminal gets a progress line and colour, a pipe plain lines. The first line says how much there is to
+do, the last is the one command that repeats the worst failure.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ class Console:
         """Take the progress line away: something else will be printed."""
         self._paper.clear()
 
-    # -- while it goes on ---------------------------------------------------------------------------------------
+    # -- while it goes on -----------------------------------------------------------------------------------
 
     def _started(self, event: RunStarted) -> None:
         self._total = len(event.scenarios)
         skipped = f", {len(event.skipped)} skipped" if event.skipped else ""
         self._say(
-            f"{self._total} scenario{'' if self._total == 1 else 's'} against {event.target} ({event.role}, contract "
-            f"{event.contract}), about {blocks.duration(event.expected_seconds)}{skipped}",
+            f"{self._total} scenario{'' if self._total == 1 else 's'} against {event.target} ({event.role}, "
+            f"contract {event.contract}), about {blocks.duration(event.expected_seconds)}{skipped}",
             bold=True,
         )
 
@@ -104,7 +104,7 @@ class Console:
         why = self._redactor.text(" ".join(blocks.reason(result).split()))
         self._paper.line(f"{text}  {why}" if why else text)
 
-    # -- at the end ---------------------------------------------------------------------------------------------
+    # -- at the end -----------------------------------------------------------------------------------------
 
     def _finished(self, result: RunResult) -> None:
         self._paper.clear()
@@ -148,7 +148,7 @@ class Console:
             shown = self._redactor.text(text)
             self._paper.line("  " + paper.style(shown, dim=not text.startswith("▶")))
         for operation, cell in blocks.told_and_delivered(scenario):
-            self._say(f"  told × delivered   {operation}: {cell}")
+            self._say(f"  told × delivered   {operation}: {cell}")  # noqa: RUF001  # the sign, not the letter
         for remedy in dict.fromkeys(finding.remedy for finding in must):
             self._wrapped(remedy, indent="  remedy             ", hanging=" " * 21)
         self._say(f"  replay: {blocks.replay_command(scenario, self._target)}")
@@ -185,8 +185,8 @@ class Console:
         if result.strays:
             self._paper.line()
             self._wrapped(
-                f"{result.strays} mail{'' if result.strays == 1 else 's'} belonged to no operation (strays): something "
-                "else sends through this provider, or the target rewrites recipients",
+                f"{result.strays} mail{'' if result.strays == 1 else 's'} belonged to no operation (strays): "
+                "something else sends through this provider, or the target rewrites recipients",
                 color="yellow",
             )
 
@@ -198,7 +198,7 @@ class Console:
         for why, ids in blocks.grouped(scenarios):
             self._wrapped(f"{_listed(ids)}: {why}", indent="  ", hanging="    ")
 
-    # -- one line -----------------------------------------------------------------------------------------------
+    # -- one line -------------------------------------------------------------------------------------------
 
     def _say(self, text: str, color: str | None = None, *, bold: bool = False, dim: bool = False) -> None:
         self._paper.line(self._paper.style(self._redactor.text(text), color, bold=bold, dim=dim))

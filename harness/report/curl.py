@@ -1,8 +1,9 @@
 """The same failure without sendtwice: curl lines, where plain sequential sends are all that it takes.
 
-A scenario that needs a held message, a lost answer, a kill or two requests at once cannot be shown with curl; then there
-are no lines, rather than lines that show nothing. Keys get a fresh ending for each paste (``$RUN``), since the target has
-seen the scenario's own; the address is a variable, since a target that sendtwice started is gone by then.
+A scenario that needs a held message, a lost answer, a kill or two requests at once cannot be shown with
+curl; then there are no lines, rather than lines that show nothing. Keys get a fresh ending for each paste
+(``$RUN``), since the target has seen the scenario's own; the address is a variable, since a target that
+sendtwice started is gone by then.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _ASCII = str.maketrans(
         "✗": "x",
         "✓": "+",
         "▶": ">",
-        "×": "x",
+        "×": "x",  # noqa: RUF001  # the sign, not the letter
         "…": "...",
         "—": "-",
         "↺": "~",
@@ -118,7 +118,7 @@ class Paper:
 
 def _has_signs(stream: TextIO) -> bool:
     try:
-        "→✂☠▶⏸✓✗…×".encode(getattr(stream, "encoding", None) or "utf-8")
+        "".join(map(chr, _ASCII)).encode(getattr(stream, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

@@ -1,7 +1,7 @@
 """A failure as a file: the scenario itself, in the scenario language, with where it came from.
 
-``sendtwice replay`` plays it like any other scenario; there is no second format. Paths in it are relative to the file,
-so that a folder of reports can be moved together with what it is about.
+``sendtwice replay`` plays it like any other scenario; there is no second format. Paths in it are relative
+to the file, so that a folder of reports can be moved together with what it is about.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ def write_saved(
     contract: str | None = None,
     redactor: Redactor | None = None,
 ) -> None:
-    """Write the scenario as it was played; ``contract`` is a shipped name, or a path relative to the target file."""
+    """Write the scenario as it was played; ``contract`` is a shipped name, or a file's path."""
     redactor = redactor or Redactor()
     worst = worst_finding(result)
+    if contract is not None and Path(contract).is_absolute() and target_path is not None:
+        contract = os.path.relpath(contract, target_path.parent)
     saved: dict[str, Any] = {
         "target": os.path.relpath(target_path, path.parent) if target_path is not None else None,
         "contract": contract,

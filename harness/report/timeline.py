@@ -1,7 +1,8 @@
 """A scenario's history as lines that a person reads in ten seconds. Pure: events in, lines out.
 
-Bookkeeping is left out (declarations, expectations, faults that only say again what an ending says); a mail with
-several recipients is one line; runs of like lines are drawn together. Events that a finding cites stay and are marked.
+Bookkeeping is left out (declarations, expectations, faults that only say again what an ending says); a
+mail with several recipients is one line; runs of like lines are drawn together. Events that a finding
+cites stay and are marked.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ LIMIT = 40
 _TAIL = 10
 
 _ENDS = {
-    "lost": "✂ answer of {who} lost (caller reset)",
+    "lost": "✂ answer of {who} lost",
     "hung-up": "✂ caller of {who} hung up (RST)",
     "timed-out": "✗ {who} got no answer in time",
     "broken": "✗ {who}: the target cut the connection",
@@ -67,6 +68,7 @@ class Line:
     cited: bool = False
     who: tuple[str, ...] = ()  # attempts or mails that lines drawn together are about
     shape: str = ""  # the text with {who} in the place of the name: like lines have the same
+    routine: bool = False  # what a committed mail implies: the first to go when there is too much to read
 
     def __str__(self) -> str:
         """Return the line as it is printed."""
@@ -82,11 +84,13 @@ def timeline(events: Sequence[Event], cited: Collection[int] = ()) -> list[Line]
 
 
 def as_text(lines: Sequence[Line], *, limit: int | None = LIMIT) -> list[str]:
-    """Return printed lines; beyond ``limit`` the middle is counted instead."""
+    """Return printed lines; beyond ``limit`` routine goes first, then the middle is counted instead."""
     if limit is None or len(lines) <= limit:
         return [str(line) for line in lines]
-    head, tail = lines[: limit - _TAIL], lines[-_TAIL:]
-    left_out = len(lines) - len(head) - len(tail)
+    kept = _drawn_together([line for line in lines if line.cited or not line.routine])
+    head, tail = kept[: limit - _TAIL], kept[limit - _TAIL :][-_TAIL:]
+    shown = {seq for line in (*head, *tail) for seq in line.seqs}
+    left_out = sum(not shown.issuperset(line.seqs) for line in lines)
     return [*map(str, head), f"  {'…':>9}     {left_out} more in the history file", *map(str, tail)]
 
 
@@ -137,7 +141,7 @@ class _Story:
         ms = (event.at - self._zero) * 1000
         return Line((event.seq, *seqs), ms, edge, text, who=who, shape=shape)
 
-    # -- callers ------------------------------------------------------------------------------------------------
+    # -- callers --------------------------------------------------------------------------------------------
 
     def attempt(self, event: Event) -> Line | None:
         # The request says the same and when it really left; only one that never left is told by its plan.
@@ -192,15 +196,21 @@ class _Story:
             text = f"{{who}} ← {data.get('status')}{'  ' + _braced(shown) if shown else ''}"
             return self.line(event, "client", text, who)
         shape = _ENDS.get(outcome, f"{{who}}: {_braced(outcome)}")
-        detail = f": {_braced(str(data['detail']))}" if data.get("detail") else ""
-        return self.line(event, "client", shape + detail, who)
+        detail = str(data.get("detail") or "")
+        if outcome == "lost" and data.get("never_arrived"):
+            shape = _ENDS["never-sent"]
+        elif outcome == "lost" and event.attempt in self._requested and detail:
+            shape += " (caller reset)"
+        if outcome == "hung-up":
+            detail = ""
+        return self.line(event, "client", f"{shape}: {_braced(detail)}" if detail else shape, who)
 
     def told(self, event: Event) -> Line:
         return self.line(
             event, "target", f"says of {event.operation}: {str(event.data.get('told')).replace('_', ' ')}"
         )
 
-    # -- the provider -------------------------------------------------------------------------------------------
+    # -- the provider ---------------------------------------------------------------------------------------
 
     def _of(self, event: Event) -> str:
         return f" of {event.operation}" if self._several and event.operation else ""
@@ -209,7 +219,8 @@ class _Story:
         to = ", ".join(short(str(r)) for r in event.data.get("recipients", ()))
         key = event.data.get("key")
         shown = f"  key={short_key(key)}" if key else ""
-        return self.line(event, "provider", f"the target hands over a mail{self._of(event)} to {to}{shown}")
+        text = f"the target hands over a mail{self._of(event)} to {to}{shown}"
+        return replace(self.line(event, "provider", text), routine=True)
 
     def delivery(self, event: Event) -> Line | None:
         commit = event.data.get("commit")
@@ -225,7 +236,8 @@ class _Story:
         mail = f" (mail {self._mails[data['commit']]})" if data.get("commit") in self._mails else ""
         status = data.get("status")
         if data.get("sent", True):
-            return self.line(event, "provider", f"the target is answered {status}{mail}")
+            line = self.line(event, "provider", f"the target is answered {status}{mail}")
+            return replace(line, routine=bool(mail))
         return self.line(
             event, "provider", f"✂ answer {status or ''}{mail} never reached the target".replace("  ", " ")
         )
@@ -246,7 +258,7 @@ class _Story:
             event, "webhook", f"{who} → event {event.data.get('event_id', '')} to {path or 'the target'}"
         )
 
-    # -- faults and processes -----------------------------------------------------------------------------------
+    # -- faults and processes -------------------------------------------------------------------------------
 
     def fired(self, event: Event) -> Line | None:
         place, verb = str(event.data.get("place")), str(event.data.get("verb"))
@@ -261,8 +273,8 @@ class _Story:
             text = str(event.data.get("fault", f"{place}: {verb}"))
         else:
             text = template.format(what=_THINGS.get(place, place), argument=shown)
-        whose = f" ({event.attempt})" if event.attempt and place.startswith("client") else self._of(event)
-        return self.line(event, place.partition(".")[0], f"{text}{whose}")
+        whose = event.attempt if place.startswith("client") else event.operation if self._several else None
+        return self.line(event, place.partition(".")[0], f"{text} ({whose})" if whose else text)
 
     def unfired(self, event: Event) -> Line:
         return self.line(event, "harness", f"the fault '{event.data.get('fault')}' never fired")
@@ -281,16 +293,18 @@ class _Story:
             f"☠ {_process(event)} ended by itself{f' ({status})' if status is not None else ''}",
         )
 
-    # -- the scenario itself ------------------------------------------------------------------------------------
+    # -- the scenario itself --------------------------------------------------------------------------------
 
     def call(self, event: Event) -> Line:
         status = event.data.get("status")
         name = event.data.get("name") or event.data.get("call") or ""
         return self.line(event, "client", f"call {name}{f' ← {status}' if status is not None else ''}")
 
-    def overlap(self, event: Event) -> Line:
+    def overlap(self, event: Event) -> Line | None:
         names = _listed([str(name) for name in event.data.get("attempts", ())])
         spread = event.data.get("spread_us")
+        if event.data.get("overlapped") and spread is None:
+            return None  # the times say it
         within = f" (sent within {spread / 1000:.1f} ms)" if isinstance(spread, int | float) else ""
         verb = "were in flight together" if event.data.get("overlapped") else "did not overlap"
         return self.line(event, "harness", f"{names} {verb}{within}")

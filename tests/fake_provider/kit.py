@@ -144,7 +144,7 @@ def said(response: Response) -> Any:
     return json.loads(response.body)
 
 
-# --- On the wire ---------------------------------------------------------------------------------------------
+# --- On the wire ----------------------------------------------------------------------------------------
 
 
 def message(body: dict[str, Any] | None = None, *, path: str = "/emails", **headers: str) -> bytes:

@@ -1,0 +1,210 @@
+"""``sendtwice schema``: JSON Schema of the files that people write, and of the result.
+
+The models give the long forms. What their validators also take is added here: the short forms of faults
+and claims, steps that are a bare word, single values where a list may stand. A test holds every shipped
+file against its schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sendtwice.fake_provider.contracts import Contract, Level
+from sendtwice.fake_provider.faults import VERBS
+from sendtwice.harness.result import SCHEMA, Verdict
+from sendtwice.harness.scenario import Scenario
+from sendtwice.harness.target import Target
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_BARE_STEPS = ("crash", "restart", "settle")
+
+Json = dict[str, Any]
+
+
+def schema(kind: str) -> Json:
+    """Return the schema of a target file, a contract, a scenario or a result."""
+    makers: dict[str, Callable[[], Json]] = {
+        "target": _target,
+        "contract": _contract,
+        "scenario": _scenario,
+        "result": _result,
+    }
+    return {"$schema": _DRAFT, "title": f"sendtwice: {kind}", **makers[kind]()}
+
+
+def _target() -> Json:
+    made = Target.model_json_schema(by_alias=True)
+    del made["title"]
+    return made
+
+
+# -- scenario ---------------------------------------------------------------------------------------------
+
+
+def _scenario() -> Json:
+    made = Scenario.model_json_schema(by_alias=True)
+    del made["title"]
+    parts = made["$defs"]
+    arguments = {"of", "nth", "times", "stage", "label"}
+    common = {name: parts["FaultSpec"]["properties"][name] for name in arguments}
+    parts["FaultAt"] = {"anyOf": [_fault(place.value, verbs, common) for place, verbs in VERBS.items()]}
+    parts["Faults"] = {
+        "anyOf": [
+            {
+                "type": "object",
+                "properties": {
+                    place.value: {
+                        "anyOf": [
+                            {"enum": sorted(verb.value for verb in verbs)},
+                            _verbs(verbs, common),
+                        ]
+                    }
+                    for place, verbs in VERBS.items()
+                },
+                "additionalProperties": False,
+            },
+            {"$ref": "#/$defs/FaultAt"},
+            {
+                "type": "array",
+                "items": {"anyOf": [{"$ref": "#/$defs/FaultAt"}, {"$ref": "#/$defs/FaultSpec"}]},
+            },
+        ]
+    }
+    for part in parts.values():
+        if "at" in part.get("properties", {}):
+            part["properties"]["at"] = {"$ref": "#/$defs/Faults"}
+    held: Json = {"type": "object", "properties": {"crossing": {"enum": [p.value for p in VERBS]}, **common}}
+    held |= {"required": ["crossing"], "additionalProperties": False}
+    parts["HoldStep"]["properties"]["hold"] = {"anyOf": [held, {"$ref": "#/$defs/FaultAt"}]}
+    parts["CallStep"]["properties"]["call"] = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Call"}]}
+    told = parts["Expect"]["properties"]["told"]["additionalProperties"]
+    parts["Expect"]["properties"]["told"]["additionalProperties"] = {"anyOf": [told, told["items"]]}
+    # Groups ([m1, m2]: 2) are keys that JSON does not have.
+    count = {
+        "anyOf": [
+            {"type": "integer"},
+            {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+        ]
+    }
+    parts["Expect"]["properties"]["deliveries"] = {"type": "object", "additionalProperties": count}
+    steps = made["properties"]["steps"]
+    steps["items"] = {"anyOf": [{"enum": list(_BARE_STEPS)}, *steps["items"].pop("oneOf")]}
+    return made
+
+
+def _verbs(verbs: Any, common: Json) -> Json:
+    names = sorted(verb.value for verb in verbs)
+    argument = {"type": ["string", "number", "null"]}
+    return {
+        "type": "object",
+        "properties": {**dict.fromkeys(names, argument), **common},
+        "oneOf": [{"required": [name]} for name in names],
+        "additionalProperties": False,
+    }
+
+
+def _fault(place: str, verbs: Any, common: Json) -> Json:
+    made = _verbs(verbs, common)
+    made["properties"]["crossing"] = {"const": place}
+    made["required"] = ["crossing"]
+    return made
+
+
+# -- contract ---------------------------------------------------------------------------------------------
+
+
+def _contract() -> Json:
+    made = Contract.model_json_schema(by_alias=True)
+    del made["title"]
+    parts = made["$defs"]
+    for name, part in list(parts.items()):
+        if name.startswith("Claim_"):
+            value = part["properties"]["value"]
+            short = [kind for kind in value.get("anyOf", [value]) if kind.get("type") != "null"]
+            parts[name] = {"anyOf": [{"const": "unknown"}, *short, part]}
+    for part, field in (("AnswerShape", "status"), ("Code", "is")):
+        listed = parts[part]["properties"][field]
+        parts[part]["properties"][field] = {"anyOf": [listed["items"], listed]}
+    answers = made["properties"]["answers"]["additionalProperties"]
+    made["properties"]["answers"]["additionalProperties"] = {"anyOf": [answers["items"], answers]}
+    # One that extends another says only what differs.
+    needed = made.pop("required")
+    made["anyOf"] = [{"required": ["extends"]}, {"required": needed}]
+    return made
+
+
+# -- result -----------------------------------------------------------------------------------------------
+
+
+def _result() -> Json:
+    text, number, whole = (
+        {"type": "string"},
+        {"type": "number", "minimum": 0},
+        {"type": "integer", "minimum": 0},
+    )
+    maybe = {"type": ["string", "null"]}
+    texts = {"type": "array", "items": text}
+    finding = _object(
+        {
+            "rule": text,
+            "level": {"enum": [level.value for level in Level]},
+            "message": text,
+            "remedy": text,
+            "events": {
+                "type": "array",
+                "items": whole,
+                "description": "seq of the history's events that prove it",
+            },
+            "operation": maybe,
+        },
+        optional=("operation",),
+    )
+    verdicts = [verdict.value for verdict in Verdict]
+    scenario = _object(
+        {
+            "id": text,
+            "verdict": {"enum": verdicts},
+            "reason": maybe,
+            "needs": texts,
+            "seconds": number,
+            "watched": number,
+            "deliveries": {"type": "object", "additionalProperties": whole, "description": "by operation"},
+            "answers": {
+                "type": "object",
+                "additionalProperties": texts,
+                "description": "by attempt: every class that its answer may belong to, or how it ended",
+            },
+            "findings": {"type": "array", "items": finding},
+            "known": texts,
+            "replay": maybe,
+        },
+        optional=("known",),
+    )
+    return _object(
+        {
+            "schema": {"const": SCHEMA},
+            "sendtwice": text,
+            "target": text,
+            "role": {"enum": ["api", "client", "consumer"]},
+            "contract": text,
+            "contract_sha256": text,
+            "seed": {"type": "integer"},
+            "started": text,
+            "seconds": number,
+            "verdict": {"enum": [*verdicts, "error"]},
+            "error": maybe,
+            "counts": _object(dict.fromkeys(verdicts, whole)),
+            "strays": whole,
+            "watched": number,
+            "scenarios": {"type": "array", "items": scenario},
+            "observed": {"type": "object", "additionalProperties": text},
+        },
+        optional=("role", "seconds", "error", "watched"),
+    )
+
+
+def _object(properties: Json, *, optional: tuple[str, ...] = ()) -> Json:
+    """Readers must bear fields that a later version adds, so more are allowed."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required}
