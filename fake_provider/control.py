@@ -93,6 +93,7 @@ class Control:
     # --- Reading -------------------------------------------------------------------------------------------
 
     def _deliveries(self, request: Request) -> dict[str, Any]:
+        self._need_ledger()
         query = _query(request, _FILTERS)
         return _listed(self._found(query))
 
@@ -106,15 +107,17 @@ class Control:
             and ("key" not in query or attempt.key == query["key"])
             and ("operation" not in query or attempt.operation == query["operation"])
         ]
+        deliveries = {"deliveries": len(self._found(query))} if self.emulator.upstream.immediate else {}
         return {
             "attempts": [attempt.as_json() for attempt in found],
             "count": len(found),
-            "counts": {**counts(found), "deliveries": len(self._found(query))},
+            "counts": {**counts(found), **deliveries},
             "truncated": False,
         }
 
     async def _wait(self, request: Request) -> dict[str, Any]:
         """Wait for deliveries, then for quiet; never by polling."""
+        self._need_ledger()
         query = _query(request, (*_FILTERS, "at_least", "exactly", "quiet_ms", "timeout"))
         if "at_least" in query and "exactly" in query:
             raise _BadInputError("at_least and exactly cannot both be given; keep one")
@@ -140,6 +143,11 @@ class Control:
 
     async def _more(self, query: dict[str, str], seen: int, within: float) -> bool:
         return await self.ledger.wait(lambda: len(self._found(query)) > seen, timeout=max(within, 0))
+
+    def _need_ledger(self) -> None:
+        """An empty list would be a lie where mail goes on to another provider."""
+        if not self.emulator.upstream.immediate:
+            raise _BadInputError("mail goes on to the upstream provider; ask its ledger what was delivered")
 
     def _found(self, query: dict[str, str]) -> list[Delivery]:
         since = max(int(_number(query, "since", 0, whole=True)), self._first_delivery)
@@ -274,8 +282,9 @@ def _shown(armed: Armed) -> dict[str, Any]:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known) or 'none'}"
+    names = [str(other) for other in known]
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names) or 'none'}"
 
 
 def _query(request: Request, known: tuple[str, ...]) -> dict[str, str]:

@@ -105,13 +105,13 @@ def _plain(node: yaml.Node, loc: Loc, lines: dict[Loc, int], make: yaml.SafeLoad
         return found
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item, (*loc, i), lines, make, path) for i, item in enumerate(node.value)]
-    return make.construct_object(node, deep=True)  # type: ignore[no-untyped-call]
+    return make.construct_object(node, deep=True)
 
 
 def _plain_key(node: yaml.Node, make: yaml.SafeLoader) -> Any:
     if isinstance(node, yaml.SequenceNode):
         return tuple(_plain_key(item, make) for item in node.value)
-    key = make.construct_object(node, deep=True)  # type: ignore[no-untyped-call]
+    key = make.construct_object(node, deep=True)
     return key if isinstance(key, str | int) and not isinstance(key, bool) else str(key)
 
 

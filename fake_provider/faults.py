@@ -50,7 +50,7 @@ ARGUMENT = {
     Verb.ANSWER: "a status, or an answer class such as conflict",
 }
 
-#: Which verbs a crossing knows. A provider that receives a message twice would be the harness's own duplicate.
+#: Which verbs a crossing knows. A provider that receives a message twice would be our own duplicate.
 VERBS: dict[Place, frozenset[Verb]] = {
     Place.CLIENT_REQUEST: frozenset(Verb),
     Place.CLIENT_RESPONSE: frozenset(Verb) - {Verb.TWICE},
@@ -66,7 +66,7 @@ STAGES = ("connect", "headers")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault and the place it is put on. ``nth`` counts matching crossings from 1; ``times`` of them are hit."""
+    """A fault and its place. ``nth`` counts matching crossings from 1; ``times`` of them are hit."""
 
     place: Place
     verb: Verb
@@ -109,6 +109,19 @@ class Armed:
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     withdrawn: bool = False
+    _again: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def fire(self) -> None:
+        """Count a firing and wake whoever waits for it."""
+        self.fired += 1
+        self.reached.set()
+        self._again.set()
+
+    async def fired_times(self, times: int) -> None:
+        """Wait until the fault has fired so often."""
+        while self.fired < times:
+            self._again.clear()
+            await self._again.wait()
 
     def matches(self, crossing: Crossing) -> bool:
         """Whether the crossing is at this fault's place; unset parts match everything."""
@@ -171,8 +184,7 @@ class Faults:
             if hit is None and armed.fault.nth <= armed.met < armed.fault.nth + armed.fault.times:
                 hit = armed
         if hit is not None:
-            hit.fired += 1
             if self._notice is not None:
                 self._notice(hit.fault, crossing)
-            hit.reached.set()
+            hit.fire()
         return hit

@@ -91,7 +91,7 @@ class Ledger:
         return self.deliveries[number:]
 
     async def wait(self, done: Callable[[], bool], *, timeout: float) -> bool:
-        """Wait until ``done()`` holds, looking again after each commit; False when ``timeout`` seconds passed."""
+        """Wait until ``done()`` holds, looking again after each commit; False after ``timeout`` seconds."""
         waiter = asyncio.Event()
         self._waiters.add(waiter)
         try:

@@ -65,7 +65,8 @@ async def serve(
         await provider.start(host, port)
     except OSError as error:
         await provider.stop()
-        reason = (error.strerror or str(error)).lower()
+        # The loop puts a sentence of its own into strerror.
+        reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
         message = f"cannot be listened on ({reason}); choose another --port, or 0 for a free one"
         raise BadFileError(f"{host}:{port}", message) from None
     try:

@@ -242,6 +242,8 @@ class Plan:
                 error=str(error),
             )
             told(RunEnded(result))
+            if self.target_path is None:
+                path.unlink(missing_ok=True)
             raise HarnessError(redactor.text(str(error))) from None
         finally:
             console.clear()

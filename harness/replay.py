@@ -20,6 +20,7 @@ def replay(*, file: str, target: str | None, **rest: Any) -> int:
     scenario = load_scenario(file)
     saved = scenario.saved or {}
     contract: str | None = None
+    own = target is None
     if target is None:
         target = _own_target(file, saved)
         # The contract that it failed under; another target has its own.
@@ -30,7 +31,7 @@ def replay(*, file: str, target: str | None, **rest: Any) -> int:
     elif contract is not None and ("/" in contract or contract.endswith((".yaml", ".yml"))):
         contract = contract_of(str(path.parent / contract))
     seed = saved.get("seed", 1)
-    plan = Plan(loaded, path, target, reporting)
+    plan = Plan(loaded, path, None if own else target, reporting)
     plan.settings = replace(
         RunSettings(),
         contract=contract,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from sendtwice.fake_provider.faults import Armed, Fault, Place, Verb
@@ -121,7 +121,9 @@ class Play:
             case AwaitStep(awaited=name):
                 await self._within(self.live[name].flight.ended.wait(), f"{name} did not end")
             case UntilStep(until=until):
-                await self._until(until.names, until.or_after)
+                waits = [self.live[name].flight.ended.wait() for name in until.names]
+                waits += [armed.fired_times(until.times) for armed in self.labelled.get(until.met or "", ())]
+                await self._until(waits, until.or_after)
             case CheckStep(check=expect):
                 self._record_expectation(expect, final=False)
             case CallStep(call=call):
@@ -276,10 +278,13 @@ class Play:
                 self.bench.provider.faults.withdraw(armed)
                 self.bench.client_faults.withdraw(armed)
 
+    def _open_gates(self) -> None:
+        for armed in (a for many in self.labelled.values() for a in many):
+            armed.gate.set()
+
     async def _let_go(self) -> None:
         """Open every gate; what waits behind one goes on."""
-        for label in self.labelled:
-            self._release(label)
+        self._open_gates()
         for faults in (self.bench.provider.faults, self.bench.client_faults):
             for armed in self.armed:
                 if armed.fault.verb is Verb.HOLD:
@@ -287,8 +292,7 @@ class Play:
 
     async def _end(self) -> None:
         """Withdraw what is left, end what is in flight, and say which faults never fired."""
-        for label in self.labelled:
-            self._release(label)
+        self._open_gates()
         for armed in self.armed:
             self.bench.provider.faults.withdraw(armed)
             self.bench.client_faults.withdraw(armed)
@@ -320,10 +324,10 @@ class Play:
         except TimeoutError:
             raise ScenarioError(f"{complaint} within {limit:g} s") from None
 
-    async def _until(self, names: Sequence[str], or_after: str | float | None) -> None:
-        waiting = asyncio.gather(*(self.live[name].flight.ended.wait() for name in names))
+    async def _until(self, waits: Sequence[Coroutine[Any, Any, Any]], or_after: str | float | None) -> None:
+        waiting = asyncio.gather(*waits)
         if or_after is None:
-            await self._within(waiting, f"{', '.join(names)} did not end")
+            await self._within(waiting, "what was waited for did not come")
             return
         grace = self.bench.target.timing.grace if or_after == "grace" else float(or_after)
         with contextlib.suppress(TimeoutError):

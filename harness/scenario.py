@@ -208,10 +208,21 @@ class Redeliver(Faulty):
 
 
 class Until(Strict):
-    """Wait for an attempt's answer, or for a grace period: it chooses when to go on, never a verdict."""
+    """Wait for an attempt's answer, or until a labelled fault was met so often.
 
-    answered: str | list[str]
+    ``or_after`` seconds (or the grace period) it goes on all the same: that chooses when, never a verdict.
+    """
+
+    answered: str | list[str] = []
+    met: str | None = None
+    times: int = Field(default=1, ge=1)
     or_after: Literal["grace"] | float | None = None
+
+    @model_validator(mode="after")
+    def _waits_for_something(self) -> Self:
+        if bool(self.answered) == (self.met is not None):
+            raise ValueError("until waits for answered: ATTEMPT, or for met: LABEL")
+        return self
 
     @property
     def names(self) -> list[str]:
@@ -551,6 +562,8 @@ def _check_names(scenario: Scenario, document: Document) -> None:
             case UntilStep(until=until):
                 for name in until.names:
                     known(name, attempts, "attempt", i, "until", "answered")
+                if until.met is not None:
+                    known(until.met, labels, "label", i, "until", "met")
             case _:
                 pass
     for names in scenario.expect.deliveries:

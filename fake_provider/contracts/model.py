@@ -226,7 +226,7 @@ class Retention(Strict):
 
 
 class Route(Strict):
-    """One way to ask for a send: method, path, headers and a body template (``{x?}`` drops an empty field)."""
+    """One way to ask for a send: method, path, headers, a body template (``{x?}`` drops an empty field)."""
 
     method: str = "POST"
     path: str

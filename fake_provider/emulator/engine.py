@@ -34,18 +34,10 @@ class Exchange:
     emulator: Emulator
     asked: Asked
     operation: str | None
+    key: str | None
     faults: tuple[Fault, ...] = ()
     attempt: str | None = None
     notes: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str | None:
-        """The key as the contract reads it."""
-        return self.asked.key
-
-    @key.setter
-    def key(self, _: str | None) -> None:
-        raise AttributeError("the key of an exchange is read from its request")
 
     async def perform(self) -> Response:
         """Commit the effect and return the answer, whether or not anyone still waits for it."""
@@ -105,7 +97,7 @@ class Emulator:
         asked = read(self.contract, request, any_path=self._any_path)
         operation = next((found for mail in asked.mails if (found := self._identify(mail))), None)
         notes = {"mail": asked.mail, "route": asked.route}
-        return Exchange(self, asked, operation, self._asked_faults(asked), notes=notes)
+        return Exchange(self, asked, operation, asked.key, self._asked_faults(asked), notes=notes)
 
     def answer(self, asked: Asked, what: str | float) -> Told:
         """Return an answer that a fault asks for."""
@@ -150,7 +142,8 @@ class Emulator:
         if isinstance(claimed, Entry):
             return self._repeat(asked, claimed)
         job = claimed or Job(None, self.store.add(asked.mails, now=self.clock.now()), asked.batch)
-        if not self._queued:
+        if not self._queued or self.upstream.immediate:
+            # A ledger of our own is written before the answer: what was accepted can be counted at once.
             return job
         self._courier.queue(job)
         return render(self.contract, AnswerClass.ACCEPTED, ids=job.ids, batch=asked.batch)

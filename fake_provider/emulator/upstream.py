@@ -45,11 +45,12 @@ class Upstream(Protocol):
     """Takes mail.
 
     ``deduplicates``: the same key again is no second mail; then an unknown outcome may be repeated, for
-    ``remembers`` seconds after the first time.
+    ``remembers`` seconds after the first time.  ``immediate``: a hand-over takes no time and cannot fail.
     """
 
     deduplicates: bool
     remembers: float
+    immediate: bool
 
     async def send(self, mail: Mail, key: str) -> Outcome:
         """Hand one mail over; never raises for what a provider does."""
@@ -66,6 +67,7 @@ class LedgerUpstream:
 
     deduplicates = False
     remembers = 0.0
+    immediate = True
 
     def __init__(self, ledger: Ledger, identify: Callable[[Mail], str | None] | None = None) -> None:
         """Commit to ``ledger``; ``identify`` says which operation a mail belongs to."""
@@ -89,6 +91,8 @@ class HttpUpstream:
     Connections are not kept: one that the other side closes while a request is being written would make an
     unknown outcome out of nothing, and hide attempts from whoever watches the wire.
     """
+
+    immediate = False
 
     def __init__(self, url: str, dialect: Contract, *, timeout: float = 5.0) -> None:
         """Post to ``url``; wait ``timeout`` seconds for an answer."""

@@ -89,7 +89,7 @@ def _marker(facts: Facts, attempt: Attempt, rivals: list[Attempt], done: list[At
             (*done[0].events, *attempt.events),
             operation=attempt.operation,
         )
-    elif not rivals and len(missing) < len(marker.value or ()):
+    elif not any(a.key == attempt.key for a in facts.attempts if a is not attempt) and len(missing) < len(marker.value or ()):
         yield finding(
             facts.contract,
             "replay-fidelity",

@@ -335,18 +335,24 @@ class Facts:
         It had sent a message whose answer never reached it: dropped by the provider, or the process was killed.
         """
         pending: dict[int | None, int] = {}
+        unread: set[int | None] = set()
         for event in self.events:
             mine = event.operation is not None and self.group_of(event.operation) == group
+            if mine and (event.kind is Kind.PROVIDER_REQUEST or event.data.get("outcome") == "answered"):
+                # What was answered before is read by now: the target has gone on.
+                for connection in unread:
+                    pending.pop(connection, None)
+                unread.clear()
             if mine and event.kind is Kind.PROVIDER_REQUEST:
                 pending[event.connection] = event.seq
             elif mine and event.kind is Kind.PROVIDER_RESPONSE:
-                if event.data.get("sent"):
-                    pending.pop(event.connection, None)
-                else:
+                if not event.data.get("sent"):
                     return event.seq
+                unread.add(event.connection)
             elif event.kind is Kind.CRASH and pending:
                 return event.seq
-        return max(pending.values(), default=None)
+        waiting = [seq for connection, seq in pending.items() if connection not in unread]
+        return max(waiting, default=None)
 
     def trouble(self, operations: set[str], *, until: int | None) -> bool:
         """Whether the provider or the process failed these operations before ``until``: then failing is fair."""

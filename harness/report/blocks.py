@@ -17,7 +17,7 @@ _RANK = {rule: number for number, rule in enumerate(RULES)}
 
 
 def worst(result: RunResult) -> ScenarioResult | None:
-    """Return the failure to look at first: a second mail before a lost one, and the shortest story of its kind."""
+    """Return the failure to look at first: a second mail before a lost one, then the shortest story."""
     failed = [s for s in result.scenarios if s.verdict is Verdict.FAILED]
     return min(failed, key=_badness, default=None)
 

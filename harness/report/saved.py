@@ -66,8 +66,9 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
     """Return a scenario as the plain data of its file, in the short forms that people write."""
     data: dict[str, Any] = {"id": scenario.id, "title": scenario.title, "role": scenario.role}
     for name in ("tags", "why", "source", "needs"):
-        if value := getattr(scenario, name):
-            data[name] = value
+        value = getattr(scenario, name)
+        if value:
+            data[name] = " ".join(value.split()) if isinstance(value, str) else _Flow(value)
     data["steps"] = [_step(step) for step in scenario.steps]
     if not scenario.expect.empty:
         data["expect"] = _expect(scenario.expect)
@@ -91,7 +92,9 @@ def _plain(value: Any) -> Any:
         return _expect(value)
     if isinstance(value, BaseModel):
         found: dict[str, Any] = {}
-        for field, info in type(value).model_fields.items():
+        # The name comes first, as people write it; faults come from a base class and would.
+        fields = sorted(type(value).model_fields.items(), key=lambda item: item[0] == "at")
+        for field, info in fields:
             given = getattr(value, field)
             if field == "at":
                 if given:

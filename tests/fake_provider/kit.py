@@ -94,6 +94,7 @@ class Scripted:
 
     deduplicates: bool = False
     remembers: float = 1e9
+    immediate: bool = False
     script: list[str] = field(default_factory=list)
     taken: list[Mail] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)

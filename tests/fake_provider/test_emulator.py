@@ -84,7 +84,7 @@ def test_a_replay_is_marked_as_its_contract_says_and_a_first_answer_never_is() -
 @pytest.mark.parametrize("name", KEYED)
 @pytest.mark.parametrize("change", [{"to": "eve@example.test"}, {"text": "other"}, {"subject": "other"}])
 def test_another_request_under_a_used_key_is_refused_and_spoils_nothing(
-    name: str, change: dict[str, str]
+    name: str, change: dict[str, Any]
 ) -> None:
     async def play() -> None:
         async with emulator(name) as (engine, upstream):
@@ -336,10 +336,11 @@ def test_a_key_in_the_body_must_be_text(key: Any) -> None:
 )
 def test_a_key_belongs_to_its_scope(name: str, same_tenant_other_mailbox: int, other_tenant: int) -> None:
     async def play() -> None:
-        for change, deliveries in (
+        cases: list[tuple[dict[str, Any], int]] = [
             ({"sender": "other@example.test"}, same_tenant_other_mailbox),
             ({"tenant": "Bearer two"}, other_tenant),
-        ):
+        ]
+        for change, deliveries in cases:
             async with emulator(name) as (engine, upstream):
                 first = await ask(engine, request_for(name))
                 other = await ask(engine, request_for(name, **change))
@@ -352,7 +353,7 @@ def test_a_key_belongs_to_its_scope(name: str, same_tenant_other_mailbox: int, o
 
 @pytest.mark.parametrize("name", KEYED)
 @pytest.mark.parametrize("change", [{"subject": ""}, {"to": ""}, {"to": "nobody"}])
-def test_a_refused_request_leaves_no_key(name: str, change: dict[str, str]) -> None:
+def test_a_refused_request_leaves_no_key(name: str, change: dict[str, Any]) -> None:
     async def play() -> None:
         async with emulator(name) as (engine, upstream):
             bad = await ask(engine, request_for(name, **change))

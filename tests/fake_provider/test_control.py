@@ -1,0 +1,337 @@
+"""The control API: what tests in other languages see and do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from typing import Any
+
+import httpx
+import jsonschema_rs
+import pytest
+
+from sendtwice.fake_provider.provider import FakeProvider
+from tests.fake_provider.kit import Wire, body_for, get, message, post, provider, run
+
+EMAILS = "/emails"
+
+
+def keyed(key: str) -> dict[str, str]:
+    return {"Idempotency-Key": key}
+
+
+async def _waits(fake: FakeProvider) -> None:
+    """Let the loop run until a waiter has reached the ledger."""
+    while not fake.ledger._waiters:  # noqa: ASYNC110  # the ledger tells nobody who waits for it
+        await asyncio.sleep(0)
+
+
+async def control(fake: FakeProvider, what: str, given: Any = None) -> httpx.Response:
+    path = f"/_sendtwice/{what}"
+    return await get(fake, path) if given is None else await post(fake, path, given)
+
+
+def test_deliveries_can_be_narrowed_and_read_from_a_number_on() -> None:
+    async def play() -> None:
+        async with provider("resend", identify=lambda mail: mail.subject) as fake:
+            for number in range(3):
+                body = body_for("resend", to=f"{number}@example.test", subject=f"op{number}")
+                await post(fake, EMAILS, body, keyed(f"k{number}"))
+            for query, numbers in (
+                ("", [1, 2, 3]),
+                ("?since=1", [2, 3]),
+                ("?to=1@example.test", [2]),
+                ("?key=k2", [3]),
+                ("?operation=op0", [1]),
+                ("?key=none", []),
+            ):
+                shown = (await control(fake, f"deliveries{query}")).json()
+                assert [delivery["number"] for delivery in shown["deliveries"]] == numbers
+                assert (shown["count"], shown["truncated"]) == (len(numbers), False)
+
+    run(play())
+
+
+def test_attempts_say_what_each_was_told() -> None:
+    async def play() -> None:
+        async with provider("resend") as fake:
+            for body in (body_for("resend"), body_for("resend"), body_for("resend", subject="")):
+                await post(fake, EMAILS, body, keyed("k"))
+            await control(fake, "faults", {"crossing": "provider.response", "fault": "lose"})
+            with pytest.raises(httpx.TransportError):
+                await post(fake, EMAILS, body_for("resend"), keyed("k2"))
+            shown = (await control(fake, "attempts")).json()
+            assert [attempt["answer"] for attempt in shown["attempts"]] == [
+                "accepted",
+                "replayed",
+                "refused",
+                "accepted",
+            ]
+            assert [attempt["sent"] for attempt in shown["attempts"]] == [True, True, True, False]
+            counted = {"attempts": 4, "accepted": 2, "replayed": 1, "refused": 1, "lost": 1, "deliveries": 2}
+            assert shown["counts"] == counted
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    ("query", "met", "count"),
+    [
+        ("at_least=1&timeout=5", True, 1),
+        ("timeout=5", True, 1),
+        ("exactly=1&quiet_ms=50&timeout=5", True, 1),
+        ("exactly=0&quiet_ms=50&timeout=5", False, 1),
+        ("at_least=2&timeout=0.05", False, 1),
+        ("at_least=1&to=nobody@example.test&timeout=0.05", False, 0),
+        ("at_least=1&key=k&quiet_ms=20&timeout=5", True, 1),
+        ("exactly=1&quiet_ms=5000&timeout=0.05", False, 1),
+    ],
+)
+def test_a_wait_says_whether_it_was_met(query: str, met: bool, count: int) -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            await post(fake, EMAILS, body_for("generic"), keyed("k"))
+            shown = (await control(fake, f"wait?{query}")).json()
+            assert (shown["met"], shown["count"]) == (met, count)
+
+    run(play())
+
+
+def test_a_wait_ends_with_the_delivery_and_not_with_its_time() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            begun = time.monotonic()
+            waiting = asyncio.create_task(control(fake, "wait?at_least=2&timeout=15"))
+            await _waits(fake)
+            for _ in range(2):
+                await post(fake, EMAILS, body_for("generic"))
+            assert (await waiting).json()["met"] is True
+            assert time.monotonic() - begun < 5
+
+    run(play())
+
+
+def test_one_too_many_in_the_quiet_time_is_seen() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            await post(fake, EMAILS, body_for("generic"))
+            waiting = asyncio.create_task(control(fake, "wait?exactly=1&quiet_ms=10000&timeout=15"))
+            await _waits(fake)
+            await post(fake, EMAILS, body_for("generic"))
+            assert (await waiting).json() | {"deliveries": []} == {
+                "met": False,
+                "deliveries": [],
+                "count": 2,
+                "truncated": False,
+            }
+
+    run(play())
+
+
+def test_a_fault_is_put_on_the_wire_and_says_when_it_fired() -> None:
+    async def play() -> None:
+        async with provider("resend", edge="client") as fake:
+            armed = await control(
+                fake,
+                "faults",
+                {"crossing": "client.request", "fault": {"answer": "rate_limited"}, "attempt": 2, "key": "k"},
+            )
+            assert (armed.status_code, armed.json()["fired"]) == (201, 0)
+            seen = [(await post(fake, EMAILS, body_for("resend"), keyed("k"))).status_code for _ in range(3)]
+            assert seen == [200, 429, 200]
+            (shown,) = (await control(fake, "faults")).json()["faults"]
+            assert (shown["met"], shown["fired"]) == (3, 1)
+
+    run(play())
+
+
+def test_a_hold_is_released_by_its_label() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            await control(
+                fake,
+                "faults",
+                {"crossing": "provider.request", "fault": "hold", "label": "gate", "to": "a@b.test"},
+            )
+            wire = await Wire.to(fake)
+            await wire.send(message(body_for("generic", to="a@b.test")))
+            while not (await control(fake, "faults")).json()["faults"][0]["fired"]:
+                pass
+            assert fake.ledger.commits == 0
+            released = await control(fake, "release", {"label": "gate"})
+            assert released.json() == {"label": "gate", "released": 1}
+            assert (await wire.answer())[0] == 200
+            wire.close()
+
+    run(play())
+
+
+def test_the_clock_makes_keys_old() -> None:
+    async def play() -> None:
+        async with provider("resend") as fake:
+            before = (await control(fake, "clock")).json()["now"]
+            await post(fake, EMAILS, body_for("resend"), keyed("k"))
+            after = (await control(fake, "clock", {"advance": 90_000})).json()["now"]
+            await post(fake, EMAILS, body_for("resend"), keyed("k"))
+            assert after - before >= 90_000
+            assert fake.ledger.commits == 2
+
+    run(play())
+
+
+def test_a_reset_forgets_keys_faults_and_what_was_seen_while_numbers_go_on() -> None:
+    async def play() -> None:
+        async with provider("resend") as fake:
+            await post(fake, EMAILS, body_for("resend"), keyed("k"))
+            await control(fake, "faults", {"crossing": "provider.request", "fault": "reset"})
+            assert (await control(fake, "reset", {})).json() == {"ok": True, "since": 1}
+            assert (await control(fake, "deliveries")).json()["count"] == 0
+            assert (await control(fake, "attempts")).json()["count"] == 0
+            await post(fake, EMAILS, body_for("resend", text="other"), keyed("k"))
+            (delivery,) = (await control(fake, "deliveries")).json()["deliveries"]
+            assert delivery["number"] == 2
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    ("what", "given", "sentence"),
+    [
+        ("deliveries?since=x", None, "since must be a whole number, not 'x'"),
+        ("deliveries?since=-1", None, "since must be a whole number, 0 or more, not '-1'"),
+        ("deliveries?form=x", None, "'form' is not a parameter here; known: since, to, key, operation"),
+        ("wait?atleast=1", None, "'atleast' is not a parameter here; did you mean 'at_least'?"),
+        ("wait?at_least=1&exactly=1", None, "at_least and exactly cannot both be given; keep one"),
+        ("wait?timeout=inf", None, "timeout must be a number, 0 or more, not 'inf'"),
+        ("faults", {"crossing": "provider.response"}, "fault must be a verb"),
+        ("faults", {"crossing": "client.response", "fault": "lose"}, "crossing must be provider.request or"),
+        ("faults", {"crossing": "provider.request", "fault": "loose"}, "did you mean 'lose'?"),
+        (
+            "faults",
+            {"crossing": "provider.request", "fault": "twice"},
+            "provider.request cannot be hit by twice",
+        ),
+        ("faults", {"crossing": "provider.request", "fault": "delay"}, "delay takes seconds, not None"),
+        ("faults", {"crossing": "provider.request", "fault": {"delay": "2"}}, "delay takes seconds, not '2'"),
+        ("faults", {"crossing": "provider.request", "fault": {"delay": 10**400}}, "delay takes seconds"),
+        ("faults", {"crossing": "provider.request", "fault": {"answer": 42}}, "answer takes a status"),
+        (
+            "faults",
+            {"crossing": "provider.request", "fault": {"answer": "refuse"}},
+            "did you mean 'refused'?",
+        ),
+        (
+            "faults",
+            {"crossing": "provider.request", "fault": "reset", "nth": 0},
+            "nth must be a whole number",
+        ),
+        ("faults", {"crossing": "provider.request", "fault": "reset", "key": 1}, "key must be text, not 1"),
+        (
+            "faults",
+            {"crossing": "provider.request", "fault": "reset", "stage": "rcpt"},
+            "stage must be connect",
+        ),
+        (
+            "faults",
+            {"crossing": "provider.request", "fault": "reset", "stage": "connect", "key": "k"},
+            "at stage connect nothing is known of a key yet; leave it out",
+        ),
+        (
+            "faults",
+            {"crossing": "provider.request", "fault": {"answer": "refused"}, "stage": "headers"},
+            "at stage headers the message is not complete",
+        ),
+        (
+            "faults",
+            {"crossings": "provider.request"},
+            "'crossings' is not a field here; did you mean 'crossing'?",
+        ),
+        ("faults", [], "the body must be a JSON object"),
+        ("release", {"label": "gate"}, "there is no hold with label 'gate'; known: none"),
+        ("clock", {"advance": -1}, "advance must be a number of seconds, 0 or more, not -1"),
+        ("clock", {"advance": True}, "advance must be a number of seconds"),
+        ("reset", {"all": True}, "'all' is not a field here; leave it out"),
+    ],
+)
+def test_a_mistake_is_answered_with_one_sentence(what: str, given: Any, sentence: str) -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            answer = await control(fake, what, given)
+            assert answer.status_code == 422
+            error = answer.json()["error"]
+            assert sentence in error
+            assert "\n" not in error
+
+    run(play())
+
+
+def test_unknown_paths_and_methods_name_what_there_is() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            unknown = await control(fake, "delivery")
+            assert (unknown.status_code, unknown.json()["error"]) == (
+                404,
+                "/_sendtwice/delivery does not exist; did you mean 'deliveries'?",
+            )
+            method = await control(fake, "deliveries", {})
+            assert (method.status_code, method.headers["allow"]) == (405, "GET")
+            assert (await control(fake, "webhooks/redrive", {})).status_code == 501
+            assert (await get(fake, "/healthz")).json()["ok"] is True
+            assert (await control(fake, "health")).json() == {
+                "ok": True,
+                "contract": "generic",
+                "edge": "provider",
+            }
+
+    run(play())
+
+
+def test_the_description_is_sound_and_true() -> None:
+    """Every path of it exists, every reference leads somewhere, and real answers fit their schemas."""
+
+    async def play() -> None:
+        async with provider("resend") as fake:
+            document = (await control(fake, "openapi.json")).json()
+            assert document["openapi"].startswith("3.1")
+            for reference in re.findall(r'"\$ref": "#/([^"]+)"', json.dumps(document)):
+                place = document
+                for step in reference.split("/"):
+                    place = place[step]
+            told = {f"/{name}": set(methods) for name, methods in fake.control._routes.items()}
+            described = {path: {m.upper() for m in methods} for path, methods in document["paths"].items()}
+            assert described == told
+            identifiers = [op["operationId"] for item in document["paths"].values() for op in item.values()]
+            assert len(identifiers) == len(set(identifiers))
+
+            await post(fake, EMAILS, body_for("resend"), keyed("k"))
+            hold = {"crossing": "provider.request", "fault": {"hold": "gate"}, "key": "other"}
+            _fits(document, hold, document["components"]["schemas"]["Fault"])
+            for method, path, given, status in (
+                ("get", "/deliveries", None, 200),
+                ("get", "/attempts", None, 200),
+                ("get", "/wait", None, 200),
+                ("get", "/faults", None, 200),
+                ("post", "/faults", hold, 201),
+                ("get", "/faults", None, 200),
+                ("post", "/faults", {}, 422),
+                ("post", "/release", {"label": "gate"}, 200),
+                ("get", "/clock", None, 200),
+                ("post", "/clock", {"advance": 1}, 200),
+                ("post", "/reset", {}, 200),
+                ("get", "/health", None, 200),
+                ("post", "/webhooks/redrive", {}, 501),
+            ):
+                answer = await control(fake, path[1:], given)
+                assert answer.status_code == status, (path, answer.text)
+                response = document["paths"][path][method]["responses"][str(status)]
+                if "$ref" in response:
+                    response = document["components"]["responses"]["Bad"]
+                _fits(document, answer.json(), response["content"]["application/json"]["schema"])
+
+    run(play())
+
+
+def _fits(document: dict[str, Any], value: Any, schema: dict[str, Any]) -> None:
+    jsonschema_rs.validate({"components": document["components"], **schema}, value)

@@ -1,0 +1,106 @@
+"""The emulator as a program."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sendtwice.fake_provider import serve
+from tests.fake_provider.kit import Served, body_for, get, post, provider, run
+
+
+def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sendtwice.fake_provider.serve", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_it_says_where_it_listens_keeps_its_state_and_ends_when_asked(tmp_path: Path) -> None:
+    async def play() -> None:
+        state = ("--state", str(tmp_path / "state.db"))
+        answers = []
+        for _ in range(2):
+            served = await Served.start("rasket", *state)
+            headers = {"Idempotency-Key": "k"}
+            answers.append(await post(served.url, "/emails", body_for("rasket"), headers))
+            assert (await get(served.url, "/healthz")).json()["contract"] == "rasket"
+            assert await served.stop() == 0
+        assert answers[0].json() == answers[1].json()
+        assert [a.headers.get("idempotent-replayed") for a in answers] == [None, "true"]
+
+    run(play())
+
+
+def test_its_mail_reaches_the_provider_that_it_is_given() -> None:
+    async def play() -> None:
+        async with provider() as upstream:
+            served = await Served.start("postfleet", "--upstream", upstream.url)
+            answer = await post(served.url, "/api/v1/send", body_for("postfleet", key="k"))
+            assert answer.status_code == 201
+            assert [d.recipient for d in upstream.ledger.deliveries] == ["ana@example.test"]
+            await served.stop()
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--contract", "raskett"),
+            "error: contract: 'raskett' is not a shipped contract; did you mean 'rasket'?",
+        ),
+        (
+            ("--contract", "rasket", "--upstream", "http://x", "--upstream-dialect", "resnd"),
+            "error: dialect: 'resnd' is not a dialect; did you mean 'resend'?",
+        ),
+        (
+            ("--contract", "rasket", "--state", "/nowhere/state.db"),
+            "error: /nowhere/state.db: cannot hold the state",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_status_2(arguments: tuple[str, ...], message: str) -> None:
+    ended = program(*arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(message)
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_port_that_is_taken_is_said_so() -> None:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen()
+        port = sock.getsockname()[1]
+        ended = program(SENDTWICE_CONTRACT="rasket", SENDTWICE_PORT=str(port))
+        assert ended.returncode == 2
+        assert ended.stderr == (
+            f"error: 127.0.0.1:{port}: cannot be listened on (address already in use);"
+            " choose another --port, or 0 for a free one\n"
+        )
+
+
+def test_it_ends_when_its_task_is_cancelled() -> None:
+    async def play() -> None:
+        ready: asyncio.Queue[str] = asyncio.Queue()
+        task = asyncio.create_task(
+            serve.serve("rasket", port=0, ready=lambda line: ready.put_nowait(line["url"]))
+        )
+        url = await ready.get()
+        assert (await get(url, "/healthz")).status_code == 200
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(play())

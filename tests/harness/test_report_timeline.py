@@ -1,0 +1,172 @@
+"""The timeline of a history: what a person needs to see, in words, and no more."""
+
+import pytest
+
+from sendtwice.harness.history import Kind
+from sendtwice.harness.report.timeline import as_text, short, short_key, timeline
+from tests.harness.stories import TO, Story, twice
+
+
+def texts(story: Story) -> list[str]:
+    return [line.text for line in timeline(story.events)]
+
+
+def test_a_lost_answer_reads_as_a_story() -> None:
+    assert texts(twice()) == [
+        "first → POST /emails  key=st-k3n2362tk4kc-first",
+        "the target hands over a mail to rz87e…@sendtwice.test",
+        "mail 1 to rz87e…@sendtwice.test committed",
+        "the target is answered 200 (mail 1)",
+        "✂ answer of first lost (caller reset): the caller went away at before-answer",
+        "retry → POST /emails  key=st-k3n2362tk4kc-first  retry of first",
+        "the target hands over a mail to rz87e…@sendtwice.test",
+        "mail 2 to rz87e…@sendtwice.test committed",
+        "the target is answered 200 (mail 2)",
+        'retry ← 200  {"id": "m1"}',
+    ]
+
+
+def test_times_are_counted_from_the_first_event() -> None:
+    lines = timeline(twice().events)
+    assert lines[0].ms == pytest.approx(2.0)
+    assert str(lines[0]).startswith("        2.0 ms  client ")
+
+
+def test_cited_events_are_marked_and_the_plan_of_an_attempt_counts_as_its_request() -> None:
+    story = twice()
+    attempt = next(e for e in story.events if e.kind is Kind.ATTEMPT)
+    delivery = next(e for e in story.events if e.kind is Kind.DELIVERY)
+    marked = [line.text for line in timeline(story.events, {attempt.seq, delivery.seq}) if line.cited]
+    assert marked == [
+        "first → POST /emails  key=st-k3n2362tk4kc-first",
+        "mail 1 to rz87e…@sendtwice.test committed",
+    ]
+
+
+def test_other_content_under_a_key_is_said() -> None:
+    story = Story()
+    story.send("first")
+    story.answer("first")
+    story.send("changed", "other", content="c2")
+    assert texts(story)[-1].endswith("other content than first")
+
+
+def test_kills_and_restarts_are_told() -> None:
+    story = Story()
+    story.send("first")
+    story.tell(Kind.CRASH, None, process="target")
+    story.tell(Kind.RESTART, None, process="worker")
+    story.tell(Kind.DIED, None, detail="exit status 1")
+    assert texts(story)[1:] == [
+        "☠ the target killed (SIGKILL)",
+        "process worker restarted",
+        "☠ the target ended by itself (exit status 1)",
+    ]
+
+
+def test_a_provider_that_never_answers_is_told_with_its_mail() -> None:
+    story = Story()
+    story.send("first")
+    story.hand_over(3, told=False)
+    assert texts(story)[-1] == "✂ its answer 200 (mail 1) never reached the target"
+
+
+def test_a_request_that_never_arrived_is_not_called_a_lost_answer() -> None:
+    story = Story()
+    story.tell(Kind.ATTEMPT, "first", "first", key="k", content="c")
+    story.tell(Kind.ENDED, "first", "first", outcome="lost", never_arrived=True, detail="cut")
+    assert texts(story) == ["first →  key=k", "✂ first lost on its way to the target: cut"]
+
+
+def test_a_mail_to_two_people_is_one_line() -> None:
+    story = Story()
+    story.tell(Kind.DELIVERY, recipient="a@x.test", commit=4)
+    story.tell(Kind.DELIVERY, recipient="b@x.test", commit=4)
+    assert texts(story) == ["mail 1 to a@x.test, b@x.test committed"]
+
+
+def test_like_lines_in_a_row_are_drawn_together() -> None:
+    story = Story()
+    for number in range(1, 21):
+        story.send(f"copy.{number}")
+    for number in range(1, 21):
+        story.answer(f"copy.{number}")
+    assert texts(story) == [
+        "copy.1 … copy.20 (20) → POST /emails  key=st-k3n2362tk4kc-first",
+        'copy.1 … copy.20 (20) ← 200  {"id": "m1"}',
+    ]
+
+
+def test_two_like_lines_stay_two() -> None:
+    story = Story()
+    story.send("a")
+    story.send("b")
+    assert len(texts(story)) == 2
+
+
+def test_a_long_history_loses_its_routine_first_and_says_how_much_is_left_out() -> None:
+    story = Story()
+    for number in range(30):
+        story.send(f"a{number}")
+        story.hand_over(number)
+        story.answer(f"a{number}", body=f'{{"id": "{number}"}}')
+    lines = timeline(story.events)
+    printed = as_text(lines, limit=40)
+    assert len(printed) == 41
+    assert not any("hands over" in text for text in printed)
+    assert printed[0] == str(lines[0])
+    assert '"29"' in printed[-1]
+    left_out = next(text for text in printed if "more in the history file" in text)
+    assert int(left_out.split("…")[1].split()[0]) == len(lines) - 40
+    assert len(as_text(lines, limit=None)) == len(lines)
+
+
+def test_braces_in_an_answer_or_a_key_do_no_harm() -> None:
+    story = Story()
+    for name in ("a", "b", "c"):
+        story.send(name, key="{who} {0} {")
+    for name in ("a", "b", "c"):
+        story.answer(name, 500, "{oops} {}")
+    assert texts(story) == [
+        "a … c (3) → POST /emails  key={who} {0} {",
+        "a … c (3) ← 500  {oops} {}",
+    ]
+
+
+def test_what_a_client_tells_and_what_was_never_fired_is_told() -> None:
+    story = Story()
+    story.tell(Kind.TOLD, told="not_sent")
+    story.tell(Kind.UNFIRED, None, fault="provider.response: close")
+    story.tell(Kind.OVERLAP, None, attempts=["a", "b"], overlapped=False)
+    story.tell(Kind.OVERLAP, None, attempts=["a", "b"], overlapped=True, spread_us=250.0)
+    story.tell(Kind.SETTLED, waited=10.0, arrived=False)
+    story.tell(Kind.FINISHED, definite=False, waited=3.0, last="first~3")
+    assert texts(story) == [
+        "says of first: not sent",
+        "the fault 'provider.response: close' never fired",
+        "a, b did not overlap",
+        "a, b were in flight together (sent within 0.2 ms)",
+        "waited 10.0 s: what was promised did not arrive",
+        "no definite answer after 3.0 s of retries",
+    ]
+
+
+def test_every_kind_of_event_can_be_told_without_its_data() -> None:
+    for kind in Kind:
+        if kind is not Kind.ENDED:
+            story = Story()
+            story.tell(kind, "first", "first")
+            assert all(line.text for line in timeline(story.events)) or kind is Kind.VOID
+
+
+def test_an_empty_history_has_no_lines() -> None:
+    assert timeline([]) == []
+
+
+def test_addresses_and_keys_are_short_enough_to_compare() -> None:
+    assert short(TO) == "rz87e…@sendtwice.test"
+    assert short("bob@x.test") == "bob@x.test"
+    assert short_key(None) == "none"
+    assert short_key("") == '""'
+    assert short_key("k" * 256) == "k" * 24 + "… (256 characters)"
+    assert short_key("a\tb") == "a\\tb"
