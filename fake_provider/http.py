@@ -19,6 +19,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import select
 import socket
 import ssl
 import struct
@@ -142,13 +143,20 @@ class _Connection:
         self.number, self.reader, self.writer = number, reader, writer
         self.parser = h11.Connection(h11.SERVER, max_incomplete_event_size=256 * 1024)
         self.dropped = asyncio.Event()
+        self.heard = 0  # complete messages
+
+    @property
+    def unheard(self) -> bool:
+        """Whether its caller had begun to say something that was never heard to its end."""
+        sending = self.parser.their_state is h11.SEND_BODY or bool(self.parser.trailing_data[0])
+        return self.heard == 0 or sending
 
     @property
     def gone(self) -> bool:
         """Whether the caller has closed or reset its side."""
         return self.reader.exception() is not None or self.reader.at_eof() or self.writer.is_closing()
 
-    async def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+    async def next_event(self) -> h11.Event | type[h11.NEED_DATA | h11.PAUSED]:
         while True:
             event = self.parser.next_event()
             if event is not h11.NEED_DATA:
@@ -189,7 +197,7 @@ class Endpoint:
         """Announce crossings of ``edge`` (``provider`` or ``client``) to ``faults`` and ``observe``."""
         self.service, self.edge, self.control = service, edge, control
         self.faults = faults or Faults()
-        self._observe: Observe = observe or (lambda kind, /, **fields: None)
+        self._observe: Observe = observe or (lambda _, /, **__: None)
         self._request, self._response = Place(f"{edge}.request"), Place(f"{edge}.response")
         self._connections: dict[_Connection, asyncio.Task[None]] = {}
         self._numbers = itertools.count(1)
@@ -244,19 +252,24 @@ class Endpoint:
         self._committing.clear()
         try:
             yield
-            for _ in range(5):  # let the loop accept and read what is already there
+            # What died in the backlog must be accepted before it can be told from who connects afterwards.
+            while self._server is not None and any(_readable(sock) for sock in self._server.sockets):
+                await asyncio.sleep(0)
+            for _ in range(20):  # let the loop read what is already there
                 await asyncio.sleep(0)
             for connection in list(self._connections):
-                if connection.gone or connection.reader._eof:  # type: ignore[attr-defined]  # noqa: SLF001
+                if connection.gone or peer_closed(connection.writer.get_extra_info("socket")):
                     connection.dropped.set()
+                    if connection.unheard:
+                        self._observe("discarded", operation=None, attempt=None, connection=connection.number)
         finally:
             self._committing.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = _Connection(next(self._numbers), reader, writer)
         task = asyncio.current_task()
-        assert task is not None
-        self._connections[connection] = task
+        if task is not None:  # never, as the server runs each of these in a task
+            self._connections[connection] = task
         try:
             await self._serve(connection)
         except (ConnectionError, h11.RemoteProtocolError, h11.LocalProtocolError, asyncio.CancelledError):
@@ -285,6 +298,7 @@ class Endpoint:
             request = Request(
                 event.method.decode(), event.target.decode("latin-1"), headers, bytes(body), connection.number
             )
+            connection.heard += 1
             if not await self._answer(connection, request):
                 return
             if connection.parser.our_state is not h11.DONE or connection.parser.their_state is not h11.DONE:
@@ -433,6 +447,25 @@ def unsent(sock: socket.socket) -> int:
         return int(struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0"))[0])
     except OSError:
         return 0
+
+
+def peer_closed(sock: socket.socket) -> bool:
+    """Whether the peer's end has come to our kernel, read or not (Linux: the state in TCP_INFO)."""
+    option = getattr(socket, "TCP_INFO", None)
+    try:
+        if option is not None:
+            return sock.getsockopt(socket.IPPROTO_TCP, option, 1)[0] in (7, 8)  # CLOSE, CLOSE_WAIT
+        return sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _readable(sock: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(sock.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 async def _first(*waits: Awaitable[Any]) -> None:

@@ -123,6 +123,8 @@ class Play:
             case UntilStep(until=until):
                 waits = [self.live[name].flight.ended.wait() for name in until.names]
                 waits += [armed.fired_times(until.times) for armed in self.labelled.get(until.met or "", ())]
+                if until.delivered is not None:
+                    waits.append(self._delivered(until.delivered))
                 await self._until(waits, until.or_after)
             case CheckStep(check=expect):
                 self._record_expectation(expect, final=False)
@@ -323,6 +325,15 @@ class Play:
                 await wait
         except TimeoutError:
             raise ScenarioError(f"{complaint} within {limit:g} s") from None
+
+    async def _delivered(self, operation: str) -> None:
+        """Wait for the first delivery of an operation."""
+
+        def arrived() -> bool:
+            facts = Facts(self.bench.contract, self.bench.recorder.of(self.scenario.id))
+            return facts.count(facts.group_of(operation)) > 0
+
+        await self.bench.provider.ledger.wait(arrived, timeout=self.bench.target.timing.delivers_within)
 
     async def _until(self, waits: Sequence[Coroutine[Any, Any, Any]], or_after: str | float | None) -> None:
         waiting = asyncio.gather(*waits)

@@ -208,20 +208,21 @@ class Redeliver(Faulty):
 
 
 class Until(Strict):
-    """Wait for an attempt's answer, or until a labelled fault was met so often.
+    """Wait for an attempt's answer, for a delivery, or until a labelled fault was met so often.
 
     ``or_after`` seconds (or the grace period) it goes on all the same: that chooses when, never a verdict.
     """
 
     answered: str | list[str] = []
     met: str | None = None
+    delivered: str | None = None
     times: int = Field(default=1, ge=1)
     or_after: Literal["grace"] | float | None = None
 
     @model_validator(mode="after")
     def _waits_for_something(self) -> Self:
-        if bool(self.answered) == (self.met is not None):
-            raise ValueError("until waits for answered: ATTEMPT, or for met: LABEL")
+        if sum((bool(self.answered), self.met is not None, self.delivered is not None)) != 1:
+            raise ValueError("until waits for one of: answered: ATTEMPT, met: LABEL, delivered: OPERATION")
         return self
 
     @property
@@ -564,6 +565,8 @@ def _check_names(scenario: Scenario, document: Document) -> None:
                     known(name, attempts, "attempt", i, "until", "answered")
                 if until.met is not None:
                     known(until.met, labels, "label", i, "until", "met")
+                if until.delivered is not None:
+                    known(until.delivered, operations, "operation", i, "until", "delivered")
             case _:
                 pass
     for names in scenario.expect.deliveries:

@@ -109,7 +109,7 @@ def _never_lost(facts: Facts, group: str) -> Iterator[Finding]:
     doubt = facts.doubt(group)
     first = min((a.end or 0 for op in claimed for a in _claims(facts, op.name)), default=0)
     weight = None
-    if facts.role != "client" and doubt is not None and first < doubt:
+    if facts.role != "client" and ((doubt is not None and first < doubt) or _says_unknown(facts, group)):
         # It was taken into a queue, and whether its hand-over succeeded cannot be known: not lost, but unknown.
         weight = Level.OBSERVE
     names = ", ".join(op.name for op in claimed)
@@ -128,6 +128,13 @@ def _never_lost(facts: Facts, group: str) -> Iterator[Finding]:
         operation=claimed[0].name,
         weight=weight,
     )
+
+
+def _says_unknown(facts: Facts, group: str) -> bool:
+    """Whether a target that was killed no longer claims success, but says that it does not know."""
+    crash = max((e.seq for e in facts.events if e.kind is Kind.CRASH), default=None)
+    last = [a for a in _attempts(facts, group) if a.answered and crash is not None and a.start > crash]
+    return bool(last) and bool(last[-1].classes & {A.UNKNOWN, A.IN_PROGRESS}) and not last[-1].classes & SUCCESS
 
 
 def _refused_later(facts: Facts, group: str, claimed: list[Operation]) -> bool:

@@ -351,6 +351,9 @@ class Facts:
                 unread.add(event.connection)
             elif event.kind is Kind.CRASH and pending:
                 return event.seq
+            elif event.kind is Kind.DISCARDED and event.operation is None and not self.commits.get(group):
+                # Something was on its way when the process was killed; it may have been this one's.
+                return event.seq
         waiting = [seq for connection, seq in pending.items() if connection not in unread]
         return max(waiting, default=None)
 

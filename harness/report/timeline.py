@@ -238,9 +238,8 @@ class _Story:
         if data.get("sent", True):
             line = self.line(event, "provider", f"the target is answered {status}{mail}")
             return replace(line, routine=bool(mail))
-        return self.line(
-            event, "provider", f"✂ answer {status or ''}{mail} never reached the target".replace("  ", " ")
-        )
+        lost = f"✂ the provider's answer {'' if status is None else status}{mail} never reached the target"
+        return self.line(event, "provider", " ".join(lost.split()))
 
     def discarded(self, event: Event) -> Line:
         return self.line(

@@ -13,7 +13,7 @@ import jsonschema_rs
 import pytest
 
 from sendtwice.fake_provider.provider import FakeProvider
-from tests.fake_provider.kit import Wire, body_for, get, message, post, provider, run
+from tests.fake_provider.kit import Scripted, Wire, body_for, get, message, post, provider, run
 
 EMAILS = "/emails"
 
@@ -263,6 +263,18 @@ def test_a_mistake_is_answered_with_one_sentence(what: str, given: Any, sentence
             error = answer.json()["error"]
             assert sentence in error
             assert "\n" not in error
+
+    run(play())
+
+
+def test_where_mail_goes_on_the_ledger_is_not_pretended_to_be_empty() -> None:
+    async def play() -> None:
+        async with provider("resend", upstream=Scripted()) as fake:
+            await post(fake, EMAILS, body_for("resend"))
+            for what in ("deliveries", "wait"):
+                answer = await control(fake, what)
+                assert (answer.status_code, "ask its ledger" in answer.json()["error"]) == (422, True)
+            assert "deliveries" not in (await control(fake, "attempts")).json()["counts"]
 
     run(play())
 

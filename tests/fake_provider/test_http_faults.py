@@ -7,6 +7,7 @@ import socket
 import struct
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -225,33 +226,28 @@ s.recv(1)
 """
 
 
-@pytest.mark.parametrize("held", [True, False])
-def test_what_a_killed_process_had_sent_is_discarded_and_nobody_elses(held: bool) -> None:
-    """Held: the message has reached the gate. Not held: it is sent in the moment of the death."""
+async def caller(port: int, body: dict[str, Any]) -> asyncio.subprocess.Process:
+    """Another process, which has sent its message and waits for the answer."""
+    arguments = (sys.executable, "-c", CALLER, str(port), message(body).hex())
+    process = await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"sent\n"
+    return process
 
+
+LIVING, DEAD = body_for("generic", subject="of the living"), body_for("generic", subject="of the dead")
+
+
+def test_what_a_killed_process_had_sent_is_discarded_and_nobody_elses() -> None:
     async def play() -> None:
         async with provider() as fake:
-            holds = []
-            if held:
-                holds = [fake.faults.arm(Fault(REQUEST, Verb.HOLD, nth=nth)) for nth in (1, 2)]
+            holds = [fake.faults.arm(Fault(REQUEST, Verb.HOLD, nth=nth)) for nth in (1, 2)]
             other = await Wire.to(fake)
-            if held:
-                await other.send(message(body_for("generic", subject="of the living")))
-                await holds[0].reached.wait()
-            raw = message(body_for("generic", subject="of the dead")).hex()
-            if held:
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-c", CALLER, str(fake.port), raw, stdout=asyncio.subprocess.PIPE
-                )
-                await holds[1].reached.wait()
+            await other.send(message(LIVING))
+            await holds[0].reached.wait()
+            process = await caller(fake.port, DEAD)
+            await holds[1].reached.wait()
             async with fake.endpoint.callers_die():
-                if not held:
-                    process = await asyncio.create_subprocess_exec(
-                        sys.executable, "-c", CALLER, str(fake.port), raw, stdout=asyncio.subprocess.PIPE
-                    )
-                    assert process.stdout is not None
-                    await process.stdout.readline()
-                    await other.send(message(body_for("generic", subject="of the living")))
                 process.kill()
                 await process.wait()
             for hold in holds:
@@ -260,6 +256,42 @@ def test_what_a_killed_process_had_sent_is_discarded_and_nobody_elses(held: bool
             await fake.endpoint.idle()
             assert [delivery.mail.subject for delivery in fake.ledger.deliveries] == ["of the living"]
             other.close()
+
+    run(play())
+
+
+def test_a_message_that_was_sent_in_the_moment_of_the_death_is_discarded_too() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            other = await Wire.to(fake)
+            async with fake.endpoint.callers_die():
+                process = await caller(fake.port, DEAD)
+                await other.send(message(LIVING))
+                process.kill()
+                await process.wait()
+            assert (await other.answer())[0] == 200
+            await fake.endpoint.idle()
+            assert [delivery.mail.subject for delivery in fake.ledger.deliveries] == ["of the living"]
+            other.close()
+
+    run(play())
+
+
+def test_what_was_sent_behind_the_loops_back_before_the_death_is_discarded() -> None:
+    """Connected, sent and dead before this loop has even accepted the connection."""
+
+    async def play() -> None:
+        async with provider() as fake:
+            async with fake.endpoint.callers_die():
+                for _ in range(20):
+                    with socket.create_connection(("127.0.0.1", fake.port)) as sock:
+                        sock.sendall(message(DEAD))
+            await fake.endpoint.idle()
+            wire = await Wire.to(fake)
+            await wire.send(message(LIVING))
+            await wire.answer()
+            assert [delivery.mail.subject for delivery in fake.ledger.deliveries] == ["of the living"]
+            wire.close()
 
     run(play())
 

@@ -108,6 +108,24 @@ def test_operations_are_told_to_the_ledger_the_faults_and_the_observer() -> None
     run(play())
 
 
+@pytest.mark.parametrize("dialect", ["generic", "resend", "rasket", "pylota"])
+def test_a_delivery_is_counted_before_its_answer_also_where_the_contract_queues(dialect: str) -> None:
+    async def play() -> None:
+        counted: list[int] = []
+
+        def observe(event: str, /, **_: Any) -> None:
+            if event == "provider.response":
+                counted.append(fake.ledger.commits)
+
+        async with provider(dialect, observe=observe) as fake:
+            for number in range(1, 4):
+                path = fake.contract.request.path
+                await post(fake, path, body_for(dialect), {"Idempotency-Key": f"k{number}"})
+            assert counted == [1, 2, 3]
+
+    run(play())
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

@@ -68,7 +68,7 @@ def test_a_provider_that_never_answers_is_told_with_its_mail() -> None:
     story = Story()
     story.send("first")
     story.hand_over(3, told=False)
-    assert texts(story)[-1] == "✂ its answer 200 (mail 1) never reached the target"
+    assert texts(story)[-1] == "✂ the provider's answer 200 (mail 1) never reached the target"
 
 
 def test_a_request_that_never_arrived_is_not_called_a_lost_answer() -> None:

@@ -9,6 +9,8 @@ import {
 const UNKNOWN = error(502, "delivery_outcome_unknown", "The mail may have been sent. It is not sent again.");
 const entries = new Map(); // tenant and key -> what became of the mail sent under it
 
+let queue = Promise.resolve(); // one mail after the other
+
 // The file holds one line for each change of an entry; one without a fingerprint frees the key.
 const file = fs.openSync(process.env.STATE, "a+");
 for (const line of fs.readFileSync(process.env.STATE, "utf8").split("\n").slice(0, -1)) {
@@ -38,7 +40,7 @@ async function postEmails(req, body) {
   if (first) return repeat(first, fingerprint);
   const entry = { fingerprint, state: "accepted", id: randomUUID() };
   store(place, entry);
-  setImmediate(send, place, entry, mail);
+  queue = queue.then(() => send(place, entry, mail));
   return [202, { id: entry.id }];
 }
 
