@@ -130,12 +130,12 @@ def guarded(run: Callable[[], Any]) -> int:
     try:
         status = run()
         status = status if isinstance(status, int) else 0
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        status = 2
     except click.UsageError as error:
-        where = f"; see {error.ctx.command_path} --help" if error.ctx is not None else ""
-        _say(f"{error.format_message().rstrip('.')}{where}")
+        if type(error).__name__ == "NoArgsIsHelpError":  # click 8.1 has none
+            error.show()
+        else:
+            where = f"; see {error.ctx.command_path} --help" if error.ctx is not None else ""
+            _say(f"{error.format_message().rstrip('.')}{where}")
         status = 2
     except click.ClickException as error:
         _say(error.format_message())

@@ -102,11 +102,12 @@ class Play:
                 await self._attempt(item)
             case ParallelStep(parallel=Burst() as burst):
                 await self._parallel(
-                    [Send(**{"as": f"{burst.name}.{i}"}, like=burst.like if i == 1 else burst.like or f"{burst.name}.1",
+                    faults=burst.at,
+                    items=[Send(**{"as": f"{burst.name}.{i}"}, like=burst.like if i == 1 else burst.like or f"{burst.name}.1",
                           op=burst.op or (None if burst.like else burst.name)) for i in range(1, burst.count + 1)]
                 )
             case ParallelStep(parallel=list() as items):
-                await self._parallel(items)
+                await self._parallel(items=items)
             case HoldStep(hold=spec):
                 self._arm(spec, operation=self._uid(spec.of), attempt=None, label=spec.hold_label or spec.of or str(spec.crossing))
             case ReleaseStep(release=label):
@@ -177,9 +178,13 @@ class Play:
             async with asyncio.timeout(self.bench.target.timing.delivers_within):
                 await asyncio.gather(*(a.reached.wait() for a in waiting))
 
-    async def _parallel(self, items: Sequence[Send | Operate | Notify | Redeliver]) -> None:
+    async def _parallel(
+        self, *, items: Sequence[Send | Operate | Notify | Redeliver], faults: Sequence[FaultSpec] = ()
+    ) -> None:
         """Let all leave at the same instant, and wait until all have ended or are held."""
         lives = [self._begin(self._plan(item), getattr(item, "at", ())) for item in items]
+        for spec in faults:
+            self._arm(spec, operation=lives[0].plan.uid, attempt=None, label=spec.hold_label or lives[0].plan.name)
         flights = [live.flight for live in lives]
         if self.bench.target.role == "client":
             for live in lives:

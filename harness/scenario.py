@@ -169,8 +169,8 @@ class Send(Faulty):
     wait: Literal["answer", "none"] = "answer"
 
 
-class Burst(Strict):
-    """``count`` attempts like one another, named ``as``.1, ``as``.2, ..."""
+class Burst(Faulty):
+    """``count`` attempts like one another, named ``as``.1, ``as``.2, ...; ``at`` lies on the provider's edge."""
 
     name: str = Field(alias="as")
     count: int = Field(ge=2, le=200)

@@ -110,7 +110,7 @@ class Console:
         self._paper.clear()
         failed = [s for s in result.scenarios if s.verdict is Verdict.FAILED]
         for scenario in failed:
-            self._failure(scenario)
+            self.failure(scenario)
         if self._verbosity >= 0:
             self._rest(result)
         elif unclear := [s for s in result.scenarios if s.verdict is Verdict.INCONCLUSIVE]:
@@ -132,7 +132,8 @@ class Console:
         if worst is not None:
             self._say(blocks.replay_command(worst, self._target))
 
-    def _failure(self, scenario: ScenarioResult) -> None:
+    def failure(self, scenario: ScenarioResult, *, replay: bool = True) -> None:
+        """Print one failing scenario: what was broken, the timeline that proves it, and the remedy."""
         paper = self._paper
         paper.line()
         mark, color = _MARKS[Verdict.FAILED]
@@ -151,7 +152,8 @@ class Console:
             self._say(f"  told × delivered   {operation}: {cell}")  # noqa: RUF001  # the sign, not the letter
         for remedy in dict.fromkeys(finding.remedy for finding in must):
             self._wrapped(remedy, indent="  remedy             ", hanging=" " * 21)
-        self._say(f"  replay: {blocks.replay_command(scenario, self._target)}")
+        if replay:
+            self._say(f"  replay: {blocks.replay_command(scenario, self._target)}")
         curls = curl_lines(scenario.history, self._redactor) if must else []
         if curls:
             self._say("  without sendtwice:", dim=True)

@@ -107,7 +107,8 @@ def short_key(key: str | None) -> str:
     if key == "":
         return '""'
     shown = key if key.isprintable() else ascii(key)[1:-1]
-    return shown if len(shown) <= 28 else f"{shown[:24]}… ({len(key)} characters)"
+    # Keys of a pair often differ in their last characters only.
+    return shown if len(shown) <= 32 else f"{shown[:16]}…{shown[-10:]} ({len(key)} characters)"
 
 
 class _Story:
@@ -117,6 +118,7 @@ class _Story:
         self._zero = events[0].at if events else 0.0
         self._attempts = {e.attempt: e for e in events if e.kind is Kind.ATTEMPT}
         self._requested = {e.attempt for e in events if e.kind is Kind.CLIENT_REQUEST}
+        self._notified = {e.attempt for e in events if e.kind is Kind.WEBHOOK_REQUEST}
         self._ends = {e.attempt: str(e.data.get("outcome")) for e in events if e.kind is Kind.ENDED}
         self._several = len({e.operation for e in events if e.operation is not None}) > 1
         self._mails: dict[Any, int] = {}
@@ -145,7 +147,7 @@ class _Story:
 
     def attempt(self, event: Event) -> Line | None:
         # The request says the same and when it really left; only one that never left is told by its plan.
-        if event.attempt in self._requested:
+        if event.attempt in self._requested | self._notified:
             return None
         return self.line(event, "client", f"{{who}} →{self._particulars(event)}", str(event.attempt))
 
@@ -156,6 +158,7 @@ class _Story:
         target = (
             f" {request.get('method', '')} {parts.path}{'?' + parts.query if parts.query else ''}".rstrip()
         )
+        target = target or " the API"  # role client: only what the emulator saw is known
         particulars = self._particulars(plan) if plan else ""
         seqs = (plan.seq,) if plan else ()
         shape = f"{{who}} →{_braced(target)}{particulars}"

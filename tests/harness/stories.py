@@ -28,7 +28,11 @@ class Story:
 
     def send(self, attempt: str, operation: str = "first", key: str | None = KEY, **data: Any) -> None:
         content = data.pop("content", "c1")
-        headers = {"Idempotency-Key": key or "", "Content-Type": "application/json", **data.pop("headers", {})}
+        headers = {
+            "Idempotency-Key": key or "",
+            "Content-Type": "application/json",
+            **data.pop("headers", {}),
+        }
         self.tell(Kind.ATTEMPT, operation, attempt, key=key, key_problem=None, content=content, **data)
         self.tell(
             Kind.CLIENT_REQUEST,
@@ -45,7 +49,9 @@ class Story:
         self.tell(Kind.DELIVERY, operation, recipient=TO, commit=commit)
         self.tell(Kind.PROVIDER_RESPONSE, operation, status=200, sent=told, commit=commit)
 
-    def answer(self, attempt: str, status: int = 200, body: str = '{"id": "m1"}', operation: str = "first") -> None:
+    def answer(
+        self, attempt: str, status: int = 200, body: str = '{"id": "m1"}', operation: str = "first"
+    ) -> None:
         self.tell(Kind.ENDED, operation, attempt, outcome="answered", status=status, headers={}, body=body)
 
     def lose(self, attempt: str) -> None:
@@ -77,7 +83,9 @@ def finding(
     return Finding(rule, level, message, RULES[rule].remedy, events or (3, 5, 12), "first")
 
 
-def failed(scenario: str = "send.response-lost", *, story: Story | None = None, **changes: Any) -> ScenarioResult:
+def failed(
+    scenario: str = "send.response-lost", *, story: Story | None = None, **changes: Any
+) -> ScenarioResult:
     story = story or twice()
     given: dict[str, Any] = {
         "seconds": 0.21,
@@ -88,7 +96,10 @@ def failed(scenario: str = "send.response-lost", *, story: Story | None = None, 
         "history": tuple(story.events),
     }
     return ScenarioResult(
-        scenario, "The answer is lost after the provider accepted the mail", Verdict.FAILED, **{**given, **changes}
+        scenario,
+        "The answer is lost after the provider accepted the mail",
+        Verdict.FAILED,
+        **{**given, **changes},
     )
 
 

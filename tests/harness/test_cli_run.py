@@ -96,7 +96,9 @@ def test_a_saved_failure_can_be_played_on_another_target(tmp_path: Path) -> None
 
 
 def test_a_sound_target_passes(tmp_path: Path) -> None:
-    run = call("run", str(SOUND / "target.toml"), "--scenario", "send.repeat", "--report", "out", cwd=tmp_path)
+    run = call(
+        "run", str(SOUND / "target.toml"), "--scenario", "send.repeat", "--report", "out", cwd=tmp_path
+    )
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.splitlines()[-1].startswith("passed: 1 passed in ")
     assert not (tmp_path / "reports").exists()
@@ -134,7 +136,9 @@ def test_with_all_required_a_skip_fails_the_run(tmp_path: Path) -> None:
 def test_no_secret_is_left_anywhere(tmp_path: Path) -> None:
     secret = "hunter2-hunter2"
     target = copied(
-        FLAWED, tmp_path, **{"[target.api]": '[target.api]\nheaders = { Authorization = "Bearer {env:MY_TOKEN}" }'}
+        FLAWED,
+        tmp_path,
+        **{"[target.api]": '[target.api]\nheaders = { Authorization = "Bearer {env:MY_TOKEN}" }'},
     )
     chosen = ["--scenario", "send.concurrent", "-v", "--json", "r.json", "--junit", "r.xml"]
     run = call("run", str(target), *chosen, cwd=tmp_path, env={"MY_TOKEN": secret})
@@ -172,7 +176,7 @@ def test_check_says_what_would_be_skipped(tmp_path: Path) -> None:
     assert "add [target.api.senders.other-tenant]" in run.stdout
 
 
-# -- signals, pipes, terminals ----------------------------------------------------------------------------------------
+# -- signals, pipes, terminals ----------------------------------------------------------------------------
 
 
 def processes_in(folder: Path) -> list[str]:
@@ -187,7 +191,9 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="/proc is missing: it finds processes left behind")
+@pytest.mark.skipif(
+    not Path("/proc/self/cwd").exists(), reason="/proc is missing: it finds processes left behind"
+)
 @pytest.mark.parametrize(
     ("number", "status", "said"),
     [(signal.SIGINT, 130, "sendtwice: interrupted"), (signal.SIGTERM, 143, "sendtwice: ended by a signal")],
@@ -233,7 +239,11 @@ def test_a_reader_that_goes_away_changes_neither_the_run_nor_its_status(tmp_path
 
 def test_a_command_whose_reader_has_seen_enough_ends_without_a_word(tmp_path: Path) -> None:
     run = subprocess.Popen(
-        [*SENDTWICE, "schema", "target"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*SENDTWICE, "schema", "target"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert run.stdout is not None
     assert run.stderr is not None
@@ -268,12 +278,15 @@ def test_a_terminal_sees_progress_and_colour(tmp_path: Path, monkeypatch: pytest
     assert status == 0, text
     assert "1/1  send.repeat" in text
     assert "\x1b[32m✓\x1b[0m send.repeat" in text
-    assert "\x1b[32m" not in on_a_terminal(
-        ["run", str(SOUND / "target.toml"), "--scenario", "send.repeat", "--color", "never"], tmp_path
-    )[1]
+    assert (
+        "\x1b[32m"
+        not in on_a_terminal(
+            ["run", str(SOUND / "target.toml"), "--scenario", "send.repeat", "--color", "never"], tmp_path
+        )[1]
+    )
 
 
-# -- the rest ---------------------------------------------------------------------------------------------------------
+# -- the rest ---------------------------------------------------------------------------------------------
 
 
 def test_a_contract_is_served(tmp_path: Path) -> None:

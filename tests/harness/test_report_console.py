@@ -89,7 +89,7 @@ def test_a_failure_is_understood_from_its_block() -> None:
     assert "  first: 2 mails were delivered where one is allowed [at-most-once]" in lines
     assert any(line.startswith("  ▶") and "first → POST /emails" in line for line in lines)
     assert any("mail 2 to rz87e…@sendtwice.test committed" in line for line in lines)
-    assert "  told × delivered   first: accepted / delivered 2 times" in lines
+    assert "  told × delivered   first: accepted / delivered 2 times" in lines  # noqa: RUF001  # the sign
     assert "  remedy             Claim the key in one atomic write" in text
     assert "  replay: sendtwice replay reports/run/send.response-lost.yaml mailer.toml" in lines
 
@@ -253,7 +253,9 @@ def test_no_secret_is_printed() -> None:
     story = twice()
     story.answer("retry", 500, "internal error: token hunter2hunter2 is wrong")
     result = failed(story=story, findings=(finding("at-most-once", "seen hunter2hunter2"),))
-    text = "\n".join(report(run_of(result, error="it said hunter2hunter2"), redactor=Redactor({"hunter2hunter2"})))
+    text = "\n".join(
+        report(run_of(result, error="it said hunter2hunter2"), redactor=Redactor({"hunter2hunter2"}))
+    )
     assert "hunter2" not in text
     assert "***" in text
 
@@ -270,7 +272,9 @@ def test_plain_sends_are_shown_as_curl_lines_too() -> None:
     lines = report(run_of(failed("send.repeat", story=story)), redactor=redactor)
     at = lines.index("  without sendtwice:")
     assert lines[at + 1].split()[:2] == ["URL=http://127.0.0.1:41234", "RUN=$(date"]
-    assert lines[at + 2].startswith('    curl -i -X POST "$URL/emails" -H "Idempotency-Key: st-k3n2362tk4kc-first-$RUN"')
+    assert lines[at + 2].startswith(
+        '    curl -i -X POST "$URL/emails" -H "Idempotency-Key: st-k3n2362tk4kc-first-$RUN"'
+    )
     assert '-H "Authorization: Bearer ${API_KEY}"' in lines[at + 2]
     assert lines[at + 2].endswith("# first")
     assert lines[at + 3].endswith("# again")

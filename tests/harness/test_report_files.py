@@ -102,7 +102,9 @@ def test_histories_are_json_lines_without_secrets(tmp_path: Path) -> None:
     story.send("third", headers={"Authorization": "Bearer xyz"})
     Histories(tmp_path, Redactor())(RunEnded(run_of(failed(story=story), other("key.max", Verdict.SKIPPED))))
     assert [path.name for path in tmp_path.iterdir()] == ["send.response-lost.history.jsonl"]
-    lines = [json.loads(line) for line in history_path(tmp_path, "send.response-lost").read_text().splitlines()]
+    lines = [
+        json.loads(line) for line in history_path(tmp_path, "send.response-lost").read_text().splitlines()
+    ]
     assert [line["seq"] for line in lines] == list(range(1, len(story.events) + 1))
     request = [line for line in lines if line["kind"] == Kind.CLIENT_REQUEST][-1]
     assert request["data"]["headers"]["Authorization"] == "***"
@@ -141,7 +143,7 @@ def test_files_are_written_whole_and_readable_by_others(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o400
 
 
-# -- saved failures ---------------------------------------------------------------------------------------------------
+# -- saved failures ---------------------------------------------------------------------------------------
 
 
 def bare(scenario: Scenario) -> Scenario:
@@ -178,7 +180,11 @@ steps:
       key: {of: k, size: max+1, twice: different}
       recipients: 2
       at: {client.response: {lose: in-body}, provider.request: {answer: 503, times: 2}}
-  - send: {as: gone, key: {absent: true}, wait: none, at: [{crossing: client.request, delay: 0.5}, {crossing: client.request, cut: 20, nth: 2}]}
+  - send:
+      as: gone
+      key: {absent: true}
+      wait: none
+      at: [{crossing: client.request, delay: 0.5}, {crossing: client.request, cut: 20, nth: 2}]
   - send: {as: other, like: first, op: o2, by: other-mailbox, change: {to: other, fields: reordered}}
   - parallel: {as: burst, count: 20, like: first}
   - parallel: [{as: a, like: first}, {as: b, op: o3}]
@@ -212,7 +218,9 @@ def test_every_form_of_the_language_survives_saving(tmp_path: Path) -> None:
 
 def test_saved_faults_are_in_the_forms_that_people_write() -> None:
     steps = as_document(parse(ODD))["steps"]
-    assert steps[0] == {"hold": {"crossing": "provider.request", "hold": None, "of": "first", "nth": 2, "label": "door"}}
+    assert steps[0] == {
+        "hold": {"crossing": "provider.request", "hold": None, "of": "first", "nth": 2, "label": "door"}
+    }
     assert steps[2]["send"]["at"] == {
         "client.response": {"lose": "in-body"},
         "provider.request": {"answer": 503, "times": 2},

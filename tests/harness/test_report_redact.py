@@ -80,7 +80,9 @@ def test_a_shell_line_names_the_variable_instead() -> None:
     assert redactor.shell("X-Trace", "id-abcdefgh") == '"id-${API_KEY}"'
 
 
-def test_the_secrets_of_a_target_are_what_it_reads_and_what_it_writes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_secrets_of_a_target_are_what_it_reads_and_what_it_writes_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("MY_KEY", "from-the-environment")
     target = {
         "headers": {"Authorization": "Bearer {env:MY_KEY}", "X-Api-Key": "literal-one", "Accept": "x"},
