@@ -6,7 +6,7 @@ Only click is imported here; a command loads what it needs when it is called, so
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -160,7 +160,7 @@ def serve(
 
 @main.command()
 @color_option
-def demo(color: str) -> int:
+def demo(color: Literal["auto", "always", "never"]) -> int:
     """Play the same scenarios against a sound and a flawed implementation, side by side."""
     from sendtwice.harness import demo as demonstration  # noqa: PLC0415
 

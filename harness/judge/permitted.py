@@ -218,6 +218,6 @@ def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attem
     elsewhere = [
         a for a in facts.attempts if a is not attempt and a.key == attempt.key is not None and a.start < attempt.start
     ]
-    if elsewhere and not other:
+    if elsewhere and not any(facts.shares_key(r, attempt) for r in (*same, *other)):
         return "isolation", f"{elsewhere[0].name} used this key in another scope"
     return "status-as-declared", "it was the first under its key"

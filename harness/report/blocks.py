@@ -51,10 +51,12 @@ def told_and_delivered(scenario: ScenarioResult) -> list[tuple[str, str]]:
         if operation is not None:
             classes[operation].append(set(names))
     said = {e.operation: str(e.data.get("told")) for e in scenario.history if e.kind is Kind.TOLD}
-    return [
-        (operation, f"{_told(classes.get(operation, []), said.get(operation))} / {_delivered(count)}")
-        for operation, count in scenario.deliveries.items()
-    ]
+    cells = []
+    for operation, count in scenario.deliveries.items():
+        told = _told(classes.get(operation, []), said.get(operation))
+        missing = "not delivered" if told == "refused" else "never delivered"
+        cells.append((operation, f"{told} / {_delivered(count) if count else missing}"))
+    return cells
 
 
 def _told(answers: Sequence[set[str]], said: str | None) -> str:
@@ -72,7 +74,7 @@ def _told(answers: Sequence[set[str]], said: str | None) -> str:
 
 
 def _delivered(count: int) -> str:
-    return {0: "never delivered", 1: "delivered"}.get(count, f"delivered {count} times")
+    return "delivered" if count == 1 else f"delivered {count} times"
 
 
 def replay_command(scenario: ScenarioResult, target: str | None) -> str:

@@ -1,9 +1,9 @@
 """The same failure without sendtwice: curl lines, where plain sequential sends are all that it takes.
 
 A scenario that needs a held message, a lost answer, a kill or two requests at once cannot be shown with
-curl; then there are no lines, rather than lines that show nothing. Keys get a fresh ending for each paste
-(``$RUN``), since the target has seen the scenario's own; the address is a variable, since a target that
-sendtwice started is gone by then.
+curl; then there are no lines, rather than lines that show nothing. The unique part of a key is another for
+each paste (``$RUN``, of the same length), since the target has seen the scenario's own; the address is a
+variable, since a target that sendtwice started is gone by then.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _CURLS_OWN = {
     "connection",
     "accept-encoding",
     "accept",
-    "user-agent",
     "transfer-encoding",
 }
+#: The unique part of the keys that the harness makes: see ``live.Names``.
+_TOKEN = re.compile(r"(?i)\bst-k[a-z0-9]{11}")
 _MOST = 6
 _LONGEST = 4000
 
@@ -86,27 +87,26 @@ def _line(request: Mapping[str, Any], key: Any, redactor: Redactor) -> str | Non
         "-i",
         "-X",
         str(request.get("method", "POST")),
-        f'"$URL{_in_quotes(redactor.text(path))}"',
+        _fresh(f'"$URL{_in_quotes(redactor.text(path))}"', "${RUN}"),
     ]
     for name, value in _headers(request):
         if name.lower() in _CURLS_OWN:
             continue
-        if key and value == key:
-            # curl drops a header that is given without a value, and the shell must not see a key's own signs.
-            words += ["-H", f'"{name}: {_in_quotes(redactor.text(value))}-$RUN"']
-        elif value == "":
-            words += ["-H", f"'{name};'"]
+        if key and value != key and str(key) in value:
+            return None  # a header that was sent twice: the history shows both values in one
+        if value == "":
+            words += ["-H", f"'{name};'"]  # curl drops a header that is given without a value
         else:
-            words += ["-H", f'"{name}: {redactor.shell(name, value)[1:-1]}"']
+            words += ["-H", _fresh(f'"{name}: {redactor.shell(name, value)[1:-1]}"', "${RUN}")]
     if body:
-        text = redactor.text(body)
-        if key and len(str(key)) >= 8 and str(key) in text:
-            before, after = text.split(str(key), 1)
-            words += ["-d", f'{shlex.quote(before + str(key))}"-$RUN"{shlex.quote(after)}']
-        else:
-            words += ["-d", shlex.quote(text)]
+        words += ["-d", _fresh(shlex.quote(redactor.text(body)), "'\"${RUN}\"'")]
     line = " ".join(words)
     return line if len(line) <= _LONGEST and line.isprintable() else None
+
+
+def _fresh(word: str, run: str) -> str:
+    """Put ten digits of the clock in the place of a key's own token; its case and length stay."""
+    return _TOKEN.sub(lambda match: match[0][:4] + ("X" if match[0].isupper() else "x") + run, word)
 
 
 def _headers(request: Mapping[str, Any]) -> list[tuple[str, str]]:

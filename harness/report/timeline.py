@@ -13,48 +13,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sendtwice.harness.history import Event, Kind
+from sendtwice.harness.report import phrases
+from sendtwice.harness.report.phrases import short, short_key
 
 #: More lines than this are not read: the middle is left to the history file.
 LIMIT = 40
 _TAIL = 10
-
-_ENDS = {
-    "lost": "✂ answer of {who} lost",
-    "hung-up": "✂ caller of {who} hung up (RST)",
-    "timed-out": "✗ {who} got no answer in time",
-    "broken": "✗ {who}: the target cut the connection",
-    "garbage": "✗ {who} got an answer that is no HTTP",
-    "unreachable": "✗ {who} could not connect",
-    "never-sent": "✂ {who} lost on its way to the target",
-}
-
-_FAULTS = {
-    ("client.request", "lose"): "✂ request lost on its way to the target",
-    ("provider.request", "lose"): "✂ the mail is lost on its way to the provider",
-    ("provider.request", "hold"): "⏸ the mail is held before the provider commits it",
-    ("provider.response", "hold"): "⏸ the provider's answer is held",
-    ("provider.response", "lose"): "✂ the provider's answer is lost",
-    ("client.request", "hold"): "⏸ the caller's request is held",
-    ("client.response", "hold"): "⏸ the answer to the caller is held",
-}
-_THINGS = {
-    "client.request": "the caller's request",
-    "client.response": "the answer to the caller",
-    "provider.request": "the mail to the provider",
-    "provider.response": "the provider's answer",
-    "webhook.request": "the provider's event",
-    "webhook.response": "the target's ack",
-}
-_VERBS = {
-    "lose": "✂ {what} is lost",
-    "hold": "⏸ {what} is held",
-    "delay": "⏸ {what} comes {argument} s late",
-    "cut": "✂ {what} is cut after {argument} bytes",
-    "reset": "✂ the connection is reset (RST) at {what}",
-    "close": "✂ the connection is closed (FIN) at {what}",
-    "twice": "{what} comes twice",
-    "answer": "✂ {what} is answered {argument}",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +56,6 @@ def as_text(lines: Sequence[Line], *, limit: int | None = LIMIT) -> list[str]:
     shown = {seq for line in (*head, *tail) for seq in line.seqs}
     left_out = sum(not shown.issuperset(line.seqs) for line in lines)
     return [*map(str, head), f"  {'…':>9}     {left_out} more in the history file", *map(str, tail)]
-
-
-def short(address: str) -> str:
-    """Return an address with its token cut: what matters is that two are equal."""
-    local, at, domain = address.partition("@")
-    return f"{local[:5]}…{at}{domain}" if len(local) > 6 else address
-
-
-def short_key(key: str | None) -> str:
-    """Return a key so that it can be compared by eye; a long one with its length."""
-    if key is None:
-        return "none"
-    if key == "":
-        return '""'
-    shown = key if key.isprintable() else ascii(key)[1:-1]
-    # Keys of a pair often differ in their last characters only.
-    return shown if len(shown) <= 32 else f"{shown[:16]}…{shown[-10:]} ({len(key)} characters)"
 
 
 class _Story:
@@ -193,20 +140,14 @@ class _Story:
     def ended(self, event: Event) -> Line | None:
         data, who = event.data, str(event.attempt)
         outcome = str(data.get("outcome"))
+        edge = "webhook" if event.attempt in self._notified else "client"
         if outcome == "answered":
             body = " ".join(_as_text(data.get("body", "")).split())
             shown = body if len(body) <= 60 else body[:57] + "…"
             text = f"{{who}} ← {data.get('status')}{'  ' + _braced(shown) if shown else ''}"
-            return self.line(event, "client", text, who)
-        shape = _ENDS.get(outcome, f"{{who}}: {_braced(outcome)}")
-        detail = str(data.get("detail") or "")
-        if outcome == "lost" and data.get("never_arrived"):
-            shape = _ENDS["never-sent"]
-        elif outcome == "lost" and event.attempt in self._requested and detail:
-            shape += " (caller reset)"
-        if outcome == "hung-up":
-            detail = ""
-        return self.line(event, "client", f"{shape}: {_braced(detail)}" if detail else shape, who)
+            return self.line(event, edge, text, who)
+        shape, detail = phrases.ending(outcome, data, requested=event.attempt in self._requested)
+        return self.line(event, edge, f"{shape}: {_braced(detail)}" if detail else shape, who)
 
     def told(self, event: Event) -> Line:
         return self.line(
@@ -254,29 +195,34 @@ class _Story:
         return self.line(event, "provider", f"a mail that belongs to no operation, to {to or 'somebody'}")
 
     def webhook(self, event: Event) -> Line:
-        path = urlsplit(str(event.data.get("url", ""))).path
-        who = event.attempt or event.operation or ""
+        plan = self._attempts.get(event.attempt)
+        number = event.data.get("event_id") or (plan.data.get("key") if plan else None) or ""
+        path = urlsplit(str(event.data.get("url", ""))).path or "the target"
+        who = str(event.attempt or event.operation or "")
+        seqs = (plan.seq,) if plan else ()
         return self.line(
-            event, "webhook", f"{who} → event {event.data.get('event_id', '')} to {path or 'the target'}"
+            event, "webhook", f"{{who}} → {_braced(path)}  event={_braced(str(number))}", who, seqs=seqs
         )
 
     # -- faults and processes -------------------------------------------------------------------------------
 
     def fired(self, event: Event) -> Line | None:
         place, verb = str(event.data.get("place")), str(event.data.get("verb"))
-        if place == "client.response" and verb == "lose" and self._ends.get(event.attempt) == "lost":
-            return None  # the ending says it
-        if place == "client.request" and verb == "lose" and self._ends.get(event.attempt) == "never-sent":
+        # A lost message is told by the ending of its attempt.
+        if verb == "lose" and place.startswith("client.") and self._is_lost(event):
             return None
-        argument = event.data.get("argument")
-        shown = f"{argument:g}" if isinstance(argument, float) else str(argument)
-        template = _FAULTS.get((place, verb)) or _VERBS.get(verb)
-        if template is None:
-            text = str(event.data.get("fault", f"{place}: {verb}"))
-        else:
-            text = template.format(what=_THINGS.get(place, place), argument=shown)
         whose = event.attempt if place.startswith("client") else event.operation if self._several else None
+        text = phrases.fault(event.data)
         return self.line(event, place.partition(".")[0], f"{text} ({whose})" if whose else text)
+
+    def _is_lost(self, event: Event) -> bool:
+        if event.attempt is not None:
+            return self._ends.get(event.attempt) in ("lost", "never-sent")
+        return any(
+            self._ends.get(name) == "lost"
+            for name, plan in self._attempts.items()
+            if plan.operation == event.operation
+        )
 
     def unfired(self, event: Event) -> Line:
         return self.line(event, "harness", f"the fault '{event.data.get('fault')}' never fired")

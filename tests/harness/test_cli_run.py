@@ -50,6 +50,7 @@ def copied(folder: Path, tmp_path: Path, *added: str, **replaced: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_failing_run_says_all_and_its_last_line_repeats_it(tmp_path: Path) -> None:
     target = str(FLAWED / "target.toml")
     chosen = ["--scenario", "send.concurrent", "--scenario", "send.repeat"]
@@ -120,6 +121,7 @@ def test_known_deviations_are_listed_and_fail_nothing(tmp_path: Path) -> None:
     assert "Known deviations, accepted by the target file" in again.stdout
 
 
+@pytest.mark.slow
 def test_with_all_required_a_skip_fails_the_run(tmp_path: Path) -> None:
     chosen = ["--scenario", "scope.other-tenant", "--scenario", "send.repeat"]
     target = str(FLAWED / "target.toml")

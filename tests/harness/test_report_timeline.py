@@ -3,7 +3,8 @@
 import pytest
 
 from sendtwice.harness.history import Kind
-from sendtwice.harness.report.timeline import as_text, short, short_key, timeline
+from sendtwice.harness.report.phrases import short, short_key
+from sendtwice.harness.report.timeline import as_text, timeline
 from tests.harness.stories import TO, Story, twice
 
 
@@ -168,5 +169,26 @@ def test_addresses_and_keys_are_short_enough_to_compare() -> None:
     assert short("bob@x.test") == "bob@x.test"
     assert short_key(None) == "none"
     assert short_key("") == '""'
-    assert short_key("k" * 256) == "k" * 24 + "… (256 characters)"
+    assert short_key("k" * 250 + "ending") == "k" * 16 + "…kkkkending (256 characters)"
     assert short_key("a\tb") == "a\\tb"
+
+
+def test_an_event_of_a_provider_is_told_once_with_its_number() -> None:
+    story = Story("webhook.twice")
+    attempt = story.tell(Kind.ATTEMPT, "first", "first", key="evt_1")
+    story.tell(Kind.WEBHOOK_REQUEST, "first", "first", url="http://127.0.0.1:1/hooks")
+    story.answer("first", body="")
+    lines = timeline(story.events, {attempt.seq})
+    assert [(line.edge, line.text, line.cited) for line in lines] == [
+        ("webhook", "first → /hooks  event=evt_1", True),
+        ("webhook", "first ← 200", False),
+    ]
+
+
+def test_what_a_client_sends_by_itself_has_no_address_to_tell() -> None:
+    story = Story("client.response-lost")
+    story.tell(Kind.ATTEMPT, "first", "first#1", key="k")
+    story.tell(Kind.CLIENT_REQUEST, "first", "first#1", key="k", recipients=[TO])
+    story.tell(Kind.FIRED, "first", fault="client.response: lose", place="client.response", verb="lose")
+    story.tell(Kind.ENDED, "first", "first#1", outcome="lost", status=200)
+    assert texts(story) == ["first#1 → the API  key=k", "✂ answer of first#1 lost"]
