@@ -21,7 +21,7 @@ from sendtwice.fake_provider.ledger import Delivery, Mail
 from sendtwice.fake_provider.provider import FakeProvider
 from sendtwice.harness import placeholders
 from sendtwice.harness.attribution import Attribution, Identity
-from sendtwice.harness.drivers.api import ApiDriver
+from sendtwice.harness.drivers.caller import Caller
 from sendtwice.harness.drivers.wire import decoded, tls_context
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.history import Kind, Recorder
@@ -66,7 +66,7 @@ class Bench:
         self.launcher: Launcher = External()
         self.values: dict[str, str] = {}
         self.url = ""
-        self.driver: ApiDriver | None = None
+        self.driver: Caller | None = None
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ class Bench:
         elif target.consumer is not None and target.role == "consumer":
             self.url = self.fill(target.consumer.url)
         tls = tls_context(verify) if self.url.startswith("https") else None
-        self.driver = ApiDriver(
+        self.driver = Caller(
             self.recorder,
             self.client_faults,
             timeout=target.timing.answers_within,
@@ -166,7 +166,9 @@ class Bench:
         if self.target.role == "client" and "response" in fields:
             self._client_ended(scenario, operation, name, fields)
 
-    def _client_attempt(self, kind: str, identity: Identity, wire: _Wire, fields: dict[str, Any]) -> str | None:
+    def _client_attempt(
+        self, kind: str, identity: Identity, wire: _Wire, fields: dict[str, Any]
+    ) -> str | None:
         """Number the attempts that a client makes by itself, as they arrive."""
         if kind != Kind.CLIENT_REQUEST:
             return wire.attempt
@@ -184,7 +186,9 @@ class Bench:
         )
         return wire.attempt
 
-    def _client_ended(self, scenario: str | None, operation: str | None, name: str | None, fields: dict[str, Any]) -> None:
+    def _client_ended(
+        self, scenario: str | None, operation: str | None, name: str | None, fields: dict[str, Any]
+    ) -> None:
         response = fields["response"]
         sent = bool(fields.get("sent"))
         self.recorder.record(

@@ -113,9 +113,7 @@ class Recorder:
         **data: Any,
     ) -> Event:
         """Append one event."""
-        event = Event(
-            len(self.events) + 1, self.now(), kind, scenario, operation, attempt, connection, data
-        )
+        event = Event(len(self.events) + 1, self.now(), kind, scenario, operation, attempt, connection, data)
         self.events.append(event)
         self._by_scenario.setdefault(scenario, []).append(event)
         for listener in self._listeners:

@@ -8,9 +8,9 @@ from typing import Any
 
 from sendtwice.fake_provider.faults import Armed
 from sendtwice.harness.attribution import Attribution, Content, Identity, token
-from sendtwice.harness.drivers.api import Flight
+from sendtwice.harness.drivers.caller import Flight
 from sendtwice.harness.history import Kind, Recorder
-from sendtwice.harness.scenario import Change, Key, Notify, Operate, Redeliver, Send
+from sendtwice.harness.steps import Change, Key, Notify, Operate, Redeliver, Send
 
 
 @dataclass(slots=True)
@@ -44,7 +44,12 @@ class Names:
 
     def __init__(self, scenario: str, attribution: Attribution, recorder: Recorder, recipient: str) -> None:
         """``recipient``: the template of an address, with ``{token}``."""
-        self.scenario, self.attribution, self.recorder, self.template = scenario, attribution, recorder, recipient
+        self.scenario, self.attribution, self.recorder, self.template = (
+            scenario,
+            attribution,
+            recorder,
+            recipient,
+        )
         self.plans: dict[str, Plan] = {}
         self.keys: dict[str, str] = {}
         self._tokens: dict[str, str] = {}
@@ -59,7 +64,9 @@ class Names:
         key = step.key if "key" in step.model_fields_set else (like.key if like else step.name)
         by = step.by or (like.by if like else "main")
         count = step.recipients or (like.count if like else 1)
-        recipient = like.operation if like and step.change.to != "other" and step.content is None else operation
+        recipient = (
+            like.operation if like and step.change.to != "other" and step.content is None else operation
+        )
         return self._plan(step.name, operation, recipient, content, key, by, count, step.change, like)
 
     def operate(self, step: Operate | Notify) -> Plan:
@@ -70,15 +77,24 @@ class Names:
         recipient = like.operation if like else operation
         plan = self._plan(step.name, operation, recipient, content, None, "main", 1, Change(), like)
         fresh = like is None or operation != like.operation
-        plan.event = getattr(step, "event", None) or (f"evt_{token('e')}" if fresh or like is None else like.event)
+        plan.event = getattr(step, "event", None) or (
+            f"evt_{token('e')}" if fresh or like is None else like.event
+        )
         return plan
 
     def redeliver(self, step: Redeliver) -> Plan:
         """Return the plan of the same event again."""
         like = self.plans[step.like]
         plan = Plan(
-            step.name, like.operation, like.recipients, like.content, None, like.by, like.uid,
-            content_name=like.content_name, event=like.event,
+            step.name,
+            like.operation,
+            like.recipients,
+            like.content,
+            None,
+            like.by,
+            like.uid,
+            content_name=like.content_name,
+            event=like.event,
         )
         self.plans[step.name] = plan
         return plan
@@ -86,8 +102,17 @@ class Names:
     def retry(self, name: str, of: Plan) -> Plan:
         """Return the plan of the same request again."""
         plan = Plan(
-            name, of.operation, of.recipients, of.content, of.key, of.by, of.uid, of.change, of.count,
-            of.content_name, of.event,
+            name,
+            of.operation,
+            of.recipients,
+            of.content,
+            of.key,
+            of.by,
+            of.uid,
+            of.change,
+            of.count,
+            of.content_name,
+            of.event,
         )
         self.plans[name] = plan
         return plan
@@ -132,9 +157,7 @@ class Names:
         for alias in (key, getattr(key, "of", None)):
             if isinstance(alias, str) and alias not in self.keys:
                 self.keys[alias] = f"st-{token('k')}-" + re.sub(r"[^A-Za-z0-9-]", "-", alias)
-        plan = Plan(
-            name, operation, recipients, content, key, by, identity.uid, change, count, content_name
-        )
+        plan = Plan(name, operation, recipients, content, key, by, identity.uid, change, count, content_name)
         self.plans[name] = plan
         return plan
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from sendtwice.fake_provider.contracts import Contract
 from sendtwice.harness import placeholders
-from sendtwice.harness.scenario import (
+from sendtwice.harness.scenario import Scenario
+from sendtwice.harness.steps import (
     Burst,
     CallStep,
     CrashStep,
@@ -16,7 +17,6 @@ from sendtwice.harness.scenario import (
     OperateStep,
     ParallelStep,
     RestartStep,
-    Scenario,
     Send,
     SendStep,
 )

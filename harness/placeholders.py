@@ -16,7 +16,17 @@ _PLACEHOLDER = re.compile(r"\{(env:[A-Za-z_][A-Za-z0-9_]*|[a-z_][a-z_.0-9]*)(\?)
 
 #: Filled in when a target is started.
 AT_START = frozenset(
-    {"port", "provider_url", "smtp_host", "smtp_port", "api_url", "webhook_secret", "python", "state", "folder"}
+    {
+        "port",
+        "provider_url",
+        "smtp_host",
+        "smtp_port",
+        "api_url",
+        "webhook_secret",
+        "python",
+        "state",
+        "folder",
+    }
 )
 #: Filled in for every request, beside the values of the sender.
 PER_REQUEST = frozenset(
@@ -107,7 +117,9 @@ def takes_several_recipients(template: Any) -> bool:
     """Whether a body template has a list that grows with the recipients."""
     if isinstance(template, list) and len(template) == 1 and "to" in names(template):
         return not (isinstance(template[0], Mapping) and "subject" in names(template[0]))
-    items = template.values() if isinstance(template, Mapping) else template if isinstance(template, list) else ()
+    items = (
+        template.values() if isinstance(template, Mapping) else template if isinstance(template, list) else ()
+    )
     return any(takes_several_recipients(item) for item in items)
 
 

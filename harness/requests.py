@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from sendtwice.fake_provider.contracts import Contract
 from sendtwice.fake_provider.contracts.model import Route
 from sendtwice.harness import placeholders
-from sendtwice.harness.scenario import Key
+from sendtwice.harness.steps import Key
 from sendtwice.harness.target import Sender
 
 
@@ -38,7 +38,7 @@ class Built:
     content: str  # equal for requests that ask for the same thing
 
 
-_CHARSETS = {
+_CHARSETS: dict[str, Callable[[str], bool]] = {
     "printable-ascii": lambda c: " " <= c <= "~",
     "visible-ascii": lambda c: "!" <= c <= "~",
     "token": lambda c: c.isascii() and (c.isalnum() or c in "-_"),
@@ -75,8 +75,8 @@ def _sized(contract: Contract, key: Key, value: str) -> str:
             size = (contract.key.max.value or 255) + 1
         case "max+long":
             size = (contract.key.max.value or 255) + 4096
-        case int() as size:
-            pass
+        case number:
+            size = number
     tail = key.tail
     body = value[: max(0, size - len(tail))]
     return body + "x" * (size - len(body) - len(tail)) + tail if size >= len(tail) else value[:size]
@@ -107,7 +107,11 @@ def key_problem(contract: Contract, value: str, *, twice: bool = False) -> str |
 
 def values_for(sender: Sender, **request: Any) -> dict[str, Any]:
     """Return what a template may say: the sender's values over ours, the request's own over both."""
-    return {"from": "sender@sendtwice.test", **sender.values, **{k: v for k, v in request.items() if v is not None}}
+    return {
+        "from": "sender@sendtwice.test",
+        **sender.values,
+        **{k: v for k, v in request.items() if v is not None},
+    }
 
 
 def build(

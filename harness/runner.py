@@ -13,23 +13,26 @@ from typing import Any
 
 from sendtwice.fake_provider.faults import Armed, Fault, Place, Verb
 from sendtwice.harness.bench import Bench
-from sendtwice.harness.drivers import client, consumer
-from sendtwice.harness.drivers.api import Flight
+from sendtwice.harness.drivers import api, client, consumer
+from sendtwice.harness.drivers.caller import Flight
 from sendtwice.harness.errors import ScenarioError
+from sendtwice.harness.expectation import as_data
+from sendtwice.harness.fault_specs import FaultSpec
+from sendtwice.harness.gates import Gates
 from sendtwice.harness.history import Kind
+from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.classes import INDEFINITE, is_definite
 from sendtwice.harness.judge.effects import undelivered
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.live import Live, Names, Plan
-from sendtwice.harness.requests import build, make_key
-from sendtwice.harness.scenario import (
+from sendtwice.harness.scenario import Scenario
+from sendtwice.harness.steps import (
     AwaitStep,
     Burst,
     CallStep,
     CheckStep,
     CrashStep,
     Expect,
-    FaultSpec,
     FinishStep,
     HangUpStep,
     HoldStep,
@@ -43,16 +46,15 @@ from sendtwice.harness.scenario import (
     RedriveStep,
     ReleaseStep,
     RestartStep,
-    Scenario,
     Send,
     SendStep,
     SettleStep,
+    Until,
     UntilStep,
 )
-from sendtwice.harness.target import Sender
 
 #: How long a finish step retries where no lease is declared; and its first pause, doubled up to the second.
-FINISH_FOR, _PAUSE, _LONGEST = 1.0, 0.05, 0.4
+FINISH_FOR, FINISH_IN_DOUBT, _PAUSE, _LONGEST = 2.0, 0.5, 0.05, 0.4
 #: After the last thing in flight has ended, this long without a new message counts as quiet.
 QUIET = 0.03
 
@@ -63,12 +65,11 @@ class Play:
     def __init__(self, bench: Bench, scenario: Scenario) -> None:
         """Nothing happens before :meth:`run`."""
         self.bench, self.scenario = bench, scenario
-        api = bench.target.api
-        template = api.request.recipient if api is not None else "{token}@sendtwice.test"
+        settings = bench.target.api
+        template = settings.request.recipient if settings is not None else "{token}@sendtwice.test"
         self.names = Names(scenario.id, bench.attribution, bench.recorder, template)
         self.live: dict[str, Live] = {}
-        self.labelled: dict[str, list[Armed]] = {}
-        self.armed: list[Armed] = []
+        self.gates = Gates(scenario.id, bench.recorder)
         self.tasks: set[asyncio.Task[Any]] = set()
         self.overlaps: list[tuple[list[str], float]] = []
         self.meetings: list[tuple[str, str]] = []
@@ -79,7 +80,7 @@ class Play:
             for step in self.scenario.steps:
                 self.bench.check_alive()
                 await self._step(step)
-            await self._let_go()
+            self.gates.let_go()
             await self.settle()
             self._record_overlaps()
             self._record_expectation(self.scenario.expect, final=True)
@@ -101,32 +102,28 @@ class Play:
             case RedeliverStep(redeliver=item) | RedriveStep(redrive=item):
                 await self._attempt(item)
             case ParallelStep(parallel=Burst() as burst):
-                await self._parallel(
-                    faults=burst.at,
-                    items=[Send(**{"as": f"{burst.name}.{i}"}, like=burst.like if i == 1 else burst.like or f"{burst.name}.1",
-                          op=burst.op or (None if burst.like else burst.name)) for i in range(1, burst.count + 1)]
-                )
+                await self._parallel(items=burst.sends(), faults=burst.at)
             case ParallelStep(parallel=list() as items):
                 await self._parallel(items=items)
             case HoldStep(hold=spec):
-                self._arm(spec, operation=self._uid(spec.of), attempt=None, label=spec.hold_label or spec.of or str(spec.crossing))
+                self._arm(
+                    spec,
+                    operation=self._uid(spec.of),
+                    attempt=None,
+                    label=spec.hold_label or spec.of or str(spec.crossing),
+                )
             case ReleaseStep(release=label):
-                self._release(label)
+                self.gates.release(label)
             case HangUpStep(hang_up=name):
                 if self.live[name].flight.ended.is_set():
                     self.meetings.append((name, f"{name}'s hang-up"))
                 self._driver.hang_up(self.live[name].flight)
             case AwaitStep(awaited=name) if name not in self.live:
-                reached = [armed.reached.wait() for armed in self.labelled[name]]
-                await self._within(asyncio.gather(*reached), f"nothing met the fault {name!r}")
+                await self._within(asyncio.gather(*self.gates.met(name)), f"nothing met the fault {name!r}")
             case AwaitStep(awaited=name):
                 await self._within(self.live[name].flight.ended.wait(), f"{name} did not end")
             case UntilStep(until=until):
-                waits = [self.live[name].flight.ended.wait() for name in until.names]
-                waits += [armed.fired_times(until.times) for armed in self.labelled.get(until.met or "", ())]
-                if until.delivered is not None:
-                    waits.append(self._delivered(until.delivered))
-                await self._until(waits, until.or_after)
+                await self._until(until)
             case CheckStep(check=expect):
                 self._record_expectation(expect, final=False)
             case CallStep(call=call):
@@ -184,7 +181,9 @@ class Play:
         """Let all leave at the same instant, and wait until all have ended or are held."""
         lives = [self._begin(self._plan(item), getattr(item, "at", ())) for item in items]
         for spec in faults:
-            self._arm(spec, operation=lives[0].plan.uid, attempt=None, label=spec.hold_label or lives[0].plan.name)
+            self._arm(
+                spec, operation=lives[0].plan.uid, attempt=None, label=spec.hold_label or lives[0].plan.name
+            )
         flights = [live.flight for live in lives]
         if self.bench.target.role == "client":
             for live in lives:
@@ -209,14 +208,17 @@ class Play:
             by_name = role == "api" or spec.crossing.startswith("webhook.")
             operation = self._uid(spec.of) if spec.of else plan.uid
             armed = self._arm(
-                spec, operation=operation, attempt=plan.name if by_name else None, label=spec.hold_label or plan.name
+                spec,
+                operation=operation,
+                attempt=plan.name if by_name else None,
+                label=spec.hold_label or plan.name,
             )
             live.armed.append(armed)
             if role == "api" and spec.crossing is Place.CLIENT_RESPONSE and spec.verb is Verb.LOSE:
                 if spec.argument in (None, "before-answer"):
                     hold = Fault(Place.PROVIDER_RESPONSE, Verb.HOLD, operation=plan.uid, label=plan.name)
-                    live.flight.committed = self.bench.provider.faults.arm(hold)
-                    self.labelled.setdefault(plan.name, []).append(live.flight.committed)
+                    wires = self.bench.provider.faults
+                    live.flight.committed = self.gates.arm(hold, wires, label=plan.name, silent=True)
         return live
 
     def _flight(self, plan: Plan) -> Flight:
@@ -225,30 +227,7 @@ class Play:
             return client.flight(bench, self.scenario.id, plan)
         if bench.target.role == "consumer":
             return consumer.flight(bench, self.scenario.id, plan, self.names)
-        api = bench.target.api
-        assert api is not None
-        contract = bench.contract
-        sender = api.senders.get(plan.by, Sender())
-        key = make_key(contract, plan.key, self.names.keys)
-        route = contract.routes["other"] if plan.change.path == "other" else contract.request
-        values = self.names.values(plan, {k: bench.fill(v) for k, v in sender.values.items()})
-        headers = {n: bench.fill(v) for n, v in {**api.headers, **sender.headers}.items()}
-        built = build(
-            contract, route, bench.url, headers, values, key, reordered=plan.change.fields == "reordered"
-        )
-        self.record(
-            Kind.ATTEMPT,
-            operation=plan.operation,
-            attempt=plan.name,
-            key=key.value,
-            key_problem=key.problem,
-            content=built.content,
-            sender=plan.by,
-            tenant=plan.by if plan.by == "other-tenant" else "main",
-            path=route.path,
-            invalid=plan.change.to == "invalid",
-        )
-        return Flight(plan.name, built, self.scenario.id, plan.operation, bench.url)
+        return api.flight(bench, self.scenario.id, plan, self.names)
 
     async def _fly(self, live: Live) -> None:
         flight, bench = live.flight, self.bench
@@ -272,42 +251,12 @@ class Play:
         on_wire = spec.crossing.startswith("provider.") or (
             spec.crossing.startswith("client.") and self.bench.target.role == "client"
         )
-        armed = (self.bench.provider.faults if on_wire else self.bench.client_faults).arm(fault)
-        self.armed.append(armed)
-        self.labelled.setdefault(label, []).append(armed)
-        self.record(Kind.ARMED, fault=str(fault), label=label)
-        return armed
-
-    def _release(self, label: str) -> None:
-        for armed in self.labelled.get(label, ()):
-            armed.gate.set()
-            if armed.fault.verb is not Verb.HOLD:
-                self.bench.provider.faults.withdraw(armed)
-                self.bench.client_faults.withdraw(armed)
-
-    def _open_gates(self) -> None:
-        for armed in (a for many in self.labelled.values() for a in many):
-            armed.gate.set()
-
-    async def _let_go(self) -> None:
-        """Open every gate; what waits behind one goes on."""
-        self._open_gates()
-        for faults in (self.bench.provider.faults, self.bench.client_faults):
-            for armed in self.armed:
-                if armed.fault.verb is Verb.HOLD:
-                    faults.withdraw(armed)
+        wires = self.bench.provider.faults if on_wire else self.bench.client_faults
+        return self.gates.arm(fault, wires, label=label)
 
     async def _end(self) -> None:
-        """Withdraw what is left, end what is in flight, and say which faults never fired."""
-        self._open_gates()
-        for armed in self.armed:
-            self.bench.provider.faults.withdraw(armed)
-            self.bench.client_faults.withdraw(armed)
-            if armed.fired == 0:
-                self.record(Kind.UNFIRED, fault=str(armed.fault))
-        for live in self.live.values():
-            if live.flight.committed is not None:
-                self.bench.provider.faults.withdraw(live.flight.committed)
+        """Withdraw what is left, and end what is in flight."""
+        self.gates.withdraw()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -315,7 +264,7 @@ class Play:
     # -- waiting -------------------------------------------------------------------------------------------------------
 
     def _spawn(self, work: Any) -> asyncio.Task[Any]:
-        task = asyncio.ensure_future(work)
+        task: asyncio.Task[Any] = asyncio.ensure_future(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task
@@ -340,8 +289,14 @@ class Play:
 
         await self.bench.provider.ledger.wait(arrived, timeout=self.bench.target.timing.delivers_within)
 
-    async def _until(self, waits: Sequence[Coroutine[Any, Any, Any]], or_after: str | float | None) -> None:
+    async def _until(self, until: Until) -> None:
+        waits: list[Coroutine[Any, Any, Any]] = [self.live[name].flight.ended.wait() for name in until.names]
+        if until.met is not None:
+            waits += self.gates.met(until.met, until.times)
+        if until.delivered is not None:
+            waits.append(self._delivered(until.delivered))
         waiting = asyncio.gather(*waits)
+        or_after = until.or_after
         if or_after is None:
             await self._within(waiting, "what was waited for did not come")
             return
@@ -354,7 +309,7 @@ class Play:
         """Wait until nothing is in flight and every claimed success has arrived (or ``delivers_within`` is over)."""
         bench = self.bench
         for live in self.live.values():
-            if not any(a.fault.verb is Verb.HOLD and a.reached.is_set() and not a.gate.is_set() for a in self.armed):
+            if not self.gates.holding:
                 await self._within(live.flight.ended.wait(), f"{live.plan.name} did not end")
         endpoint = bench.provider.endpoint
         # The whole of answers_within: a target may have retries of its own behind an attempt that was lost.
@@ -376,7 +331,9 @@ class Play:
 
         def done() -> bool:
             seen = facts()
-            return not any(undelivered(seen, group) and seen.doubt(group) is None for group in seen.groups)
+            return not any(
+                undelivered(seen, group) and weather.doubt(seen, group) is None for group in seen.groups
+            )
 
         return await bench.provider.ledger.wait(done, timeout=bench.target.timing.delivers_within)
 
@@ -396,8 +353,12 @@ class Play:
     async def _finish(self, name: str) -> None:
         """Retry with the same key until a definite answer, or for as long as that can be expected."""
         plan, timing = self.live[name].plan, self.bench.target.timing
-        lease = timing.lease or (self.bench.contract.lease.value if self.bench.contract.lease.judged else None)
-        limit = lease + 2 if lease is not None else FINISH_FOR
+        lease = timing.lease or (
+            self.bench.contract.lease.value if self.bench.contract.lease.judged else None
+        )
+        facts = Facts(self.bench.contract, self.bench.recorder.of(self.scenario.id), self.bench.target.role)
+        doubtful = weather.uncertain(facts, {plan.operation}, until=None)
+        limit = lease + 2 if lease is not None else FINISH_IN_DOUBT if doubtful else FINISH_FOR
         started, pause = self.bench.recorder.now(), _PAUSE
         for n in range(1, 1000):
             again = self._begin(self._retry(name, n, plan), ())
@@ -431,7 +392,7 @@ class Play:
             return False
         # A status that may mean "conflict" as well as "in progress" is retried a little, then taken as it stands.
         ambiguous = bool(attempt.classes & INDEFINITE) and bool(attempt.classes - INDEFINITE)
-        return is_definite(attempt.classes) or (ambiguous and waited > FINISH_FOR / 2)
+        return is_definite(attempt.classes) or (ambiguous and waited > FINISH_IN_DOUBT)
 
     async def _call(self, name: str, of: str | None) -> None:
         call = self.bench.target.calls[name]
@@ -449,10 +410,10 @@ class Play:
     def _record_overlaps(self) -> None:
         for names, spread in self.overlaps:
             flights = [self.live[name].flight for name in names]
-            times = [(f.sent_at, f.ended_at) for f in flights if f.sent_at is not None and f.ended_at is not None]
-            met = any(
-                a[0] < b[1] and b[0] < a[1] for i, a in enumerate(times) for b in times[i + 1 :]
-            )
+            times = [
+                (f.sent_at, f.ended_at) for f in flights if f.sent_at is not None and f.ended_at is not None
+            ]
+            met = any(a[0] < b[1] and b[0] < a[1] for i, a in enumerate(times) for b in times[i + 1 :])
             self.record(Kind.OVERLAP, attempts=names, overlapped=met, spread_us=round(spread, 1))
         for first, second in self.meetings:
             mine = self.live[first].flight
@@ -461,34 +422,16 @@ class Play:
                 yours is None or (yours.sent_at or 0) > (mine.ended_at or 0)
             )
             self.record(
-                Kind.OVERLAP, attempts=[first, second], overlapped=not answered_first, answered_first=answered_first
+                Kind.OVERLAP,
+                attempts=[first, second],
+                overlapped=not answered_first,
+                answered_first=answered_first,
             )
 
     def _record_expectation(self, expect: Expect, *, final: bool) -> None:
         if expect.empty:
             return
-
-        def listed(names: str | tuple[str, ...]) -> list[str]:
-            return [names] if isinstance(names, str) else list(names)
-
-        self.record(
-            Kind.EXPECTED,
-            final=final,
-            level=expect.level.value,
-            deliveries=[
-                [listed(names), [count, count] if isinstance(count, int) else list(count)]
-                for names, count in expect.deliveries.items()
-            ],
-            answers=[
-                [
-                    listed(names),
-                    [str(c) for c in what] if isinstance(what, list)
-                    else {str(k): [str(c) for c in v] if isinstance(v, list) else v for k, v in what.items()},
-                ]
-                for names, what in expect.answers.items()
-            ],
-            told=[[operation, list(what)] for operation, what in expect.told.items()],
-        )
+        self.record(Kind.EXPECTED, final=final, **as_data(expect))
 
 
 async def _first(waits: Sequence[Callable[[], Awaitable[Any]]]) -> None:

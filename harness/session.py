@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import fnmatch
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import sendtwice
@@ -286,9 +286,7 @@ class Session:
 
 
 def _answers(facts: Facts) -> dict[str, list[str]]:
-    return {
-        a.name: sorted(c.value for c in a.classes) if a.answered else [a.outcome] for a in facts.attempts
-    }
+    return {a.name: sorted(c.value for c in a.classes) if a.answered else [a.outcome] for a in facts.attempts}
 
 
 def _canary_words(facts: Facts, events: Sequence[Event], role: str) -> tuple[str, str]:
@@ -346,7 +344,9 @@ async def run(
     return await Session(target, target_path, scenarios, settings, subscribers).run()
 
 
-async def check(target: Target, target_path: Path, scenarios: Sequence[Scenario], settings: RunSettings) -> CheckReport:
+async def check(
+    target: Target, target_path: Path, scenarios: Sequence[Scenario], settings: RunSettings
+) -> CheckReport:
     """Start a target, send the canary, and say what a run would skip and why."""
     session = Session(target, target_path, scenarios, settings)
     lines: list[str] = []
@@ -368,4 +368,3 @@ async def check(target: Target, target_path: Path, scenarios: Sequence[Scenario]
     if other:
         lines.append(f"{other} scenarios are for other roles than {role}")
     return CheckReport(ok=True, lines=lines)
-

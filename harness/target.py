@@ -91,7 +91,11 @@ class Client(Strict):
     command: list[str] = Field(min_length=1)
     env: dict[str, str] = {}
     timeout: float = 60
-    told: dict[Literal["sent", "not_sent", "unknown"], list[int]] = {"sent": [0], "not_sent": [1], "unknown": [75]}
+    told: dict[Literal["sent", "not_sent", "unknown"], list[int]] = {
+        "sent": [0],
+        "not_sent": [1],
+        "unknown": [75],
+    }
 
 
 class Consumer(Strict):
@@ -304,6 +308,8 @@ def _check_placeholders(target: Target, document: Document) -> None:
             placeholders.check(template, frozenset(known))
         except placeholders.UnknownPlaceholderError as error:
             raise BadFileError(document.path, str(error), where=where) from None
-    for name in (body.api.senders if body.api else {}):
+    for name in body.api.senders if body.api else {}:
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-            raise BadFileError(document.path, f"{name!r} is no name; use a-z, 0-9 and -", where="target.api.senders")
+            raise BadFileError(
+                document.path, f"{name!r} is no name; use a-z, 0-9 and -", where="target.api.senders"
+            )

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from sendtwice.fake_provider.faults import Place, Verb
-from sendtwice.harness.scenario import (
+from sendtwice.harness.fault_specs import FaultSpec
+from sendtwice.harness.scenario import Scenario
+from sendtwice.harness.steps import (
     AwaitStep,
     Burst,
     CallStep,
     CheckStep,
     CrashStep,
     Expect,
-    FaultSpec,
     FinishStep,
     HangUpStep,
     HoldStep,
@@ -28,7 +29,6 @@ from sendtwice.harness.scenario import (
     RedriveStep,
     ReleaseStep,
     RestartStep,
-    Scenario,
     Send,
     SendStep,
     SettleStep,

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from sendtwice.harness import placeholders
-from sendtwice.harness.drivers.api import Flight
+from sendtwice.harness.drivers.caller import Flight
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.history import Kind
 from sendtwice.harness.live import Plan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sendtwice.fake_provider import webhooks
 from sendtwice.harness import placeholders
-from sendtwice.harness.drivers.api import Flight
+from sendtwice.harness.drivers.caller import Flight
 from sendtwice.harness.drivers.wire import Wire, serialise
 from sendtwice.harness.history import Kind
 from sendtwice.harness.live import Names, Plan
@@ -49,7 +49,9 @@ def flight(bench: Bench, scenario: str, plan: Plan, names: Names) -> Flight:
         content=plan.event,
         path=target,
     )
-    return Flight(plan.name, Built("POST", url, target, headers, body, plan.event), scenario, plan.operation, url)
+    return Flight(
+        plan.name, Built("POST", url, target, headers, body, plan.event), scenario, plan.operation, url
+    )
 
 
 def payload(bench: Bench, event: str, values: dict[str, Any]) -> Any:

@@ -43,7 +43,9 @@ class Wire:
     in_body: asyncio.Event = field(default_factory=asyncio.Event)
     received: int = 0
     stop_after: int | None = None  # cut: so many bytes of the answer are read and no more
-    _parser: h11.Connection = field(default_factory=lambda: h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 20))
+    _parser: h11.Connection = field(
+        default_factory=lambda: h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 20)
+    )
 
     @classmethod
     async def open(cls, url: str, *, timeout: float, tls: ssl.SSLContext | None = None) -> Wire:
@@ -82,7 +84,9 @@ class Wire:
             event = self._parser.next_event()
             if event is h11.NEED_DATA:
                 data = await self._read()
-                if not data and (head is None or self._parser.their_state is h11.SEND_BODY and not self._until_close(head)):
+                if not data and (
+                    head is None or self._parser.their_state is h11.SEND_BODY and not self._until_close(head)
+                ):
                     raise ConnectionResetError("the connection was closed before the answer was whole")
                 self._parser.receive_data(data)
             elif isinstance(event, h11.Response):

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sendtwice.fake_provider.contracts import AnswerClass, Contract, Level
 from sendtwice.harness.history import Event, Kind
+from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.answers import judge_answers, judge_replays, judge_strangers
 from sendtwice.harness.judge.callers import judge_callers
 from sendtwice.harness.judge.classes import SUCCESS
@@ -26,7 +27,9 @@ __all__ = ["RULES", "Finding", "Judgement", "Rule", "judge"]
 _WEIGHT = {Level.MUST: 0, Level.SHOULD: 1, Level.HOLE: 2, Level.OBSERVE: 3}
 
 
-def judge(contract: Contract, events: Sequence[Event], *, role: str = "api", approval: bool = False) -> Judgement:
+def judge(
+    contract: Contract, events: Sequence[Event], *, role: str = "api", approval: bool = False
+) -> Judgement:
     """Hold one scenario's history against a contract."""
     facts = Facts(contract, events, role, approval)
     findings = list(judge_effects(facts))
@@ -67,7 +70,11 @@ def _voids(facts: Facts) -> list[str]:
             found.append(f"the fault '{event.data['fault']}' never fired")
         elif event.kind is Kind.VOID:
             found.append(str(event.data["reason"]))
-        elif event.kind is Kind.OVERLAP and not event.data["overlapped"] and not event.data.get("answered_first"):
+        elif (
+            event.kind is Kind.OVERLAP
+            and not event.data["overlapped"]
+            and not event.data.get("answered_first")
+        ):
             found.append(f"{', '.join(event.data['attempts'])} were meant to overlap and did not")
         elif event.kind is Kind.DELIVERY and event.data.get("ambiguous"):
             found.append("the target's mail shows too little of its content to tell two operations apart")
@@ -93,16 +100,22 @@ def _absent(facts: Facts) -> list[str]:
 def _nothing_shown(facts: Facts, attempt: Attempt) -> list[str]:
     """A plain first send that fails in fair weather leaves nothing to judge."""
     operations = {attempt.operation, *(r.operation for r in facts.rivals(attempt))}
-    if facts.trouble(operations, until=attempt.end):
+    if weather.trouble(facts, operations, until=attempt.end):
         return []
     if attempt.outcome in ("timed-out", "broken", "garbage", "unreachable"):
-        how = {"timed-out": "got no answer in time", "broken": "was cut off by the target", "garbage": "got no HTTP answer"}
+        how = {
+            "timed-out": "got no answer in time",
+            "broken": "was cut off by the target",
+            "garbage": "got no HTTP answer",
+        }
         return [f"{attempt.name} {how.get(attempt.outcome, 'could not connect')}"]
     if facts.absent_path(attempt):
         return []
     plain = not (attempt.invalid or attempt.key_problem) and not facts.rivals(attempt)
     if plain and attempt.answered and not attempt.classes & (SUCCESS | {AnswerClass.PENDING}):
-        return [f"{attempt.name}, a plain first send, was answered {attempt.status}: nothing of the window was shown"]
+        return [
+            f"{attempt.name}, a plain first send, was answered {attempt.status}: nothing of the window was shown"
+        ]
     if attempt.invalid and attempt.answered and attempt.classes & SUCCESS:
         return [f"{attempt.name} was meant to be refused, and the target took it"]
     return []

@@ -41,7 +41,9 @@ def judge_answers(facts: Facts) -> Iterator[Finding]:
         if attempt.classes & allowed.classes:
             continue
         rule = allowed.rule if attempt.classes else "status-as-declared"
-        seen = f"{attempt.status}" + (f" ({named(attempt.classes)})" if attempt.classes else ", which the contract nowhere declares")
+        seen = f"{attempt.status}" + (
+            f" ({named(attempt.classes)})" if attempt.classes else ", which the contract nowhere declares"
+        )
         yield finding(
             facts.contract,
             rule,
@@ -62,7 +64,11 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
     for attempt in facts.attempts:
         if not (attempt.answered and attempt.classes & SUCCESS):
             continue
-        rivals = [r for r in facts.rivals(attempt) if facts.shares_key(r, attempt) and r.operation == attempt.operation]
+        rivals = [
+            r
+            for r in facts.rivals(attempt)
+            if facts.shares_key(r, attempt) and r.operation == attempt.operation
+        ]
         done = [r for r in rivals if r.succeeded and r.before(attempt)]
         if done and contract.replay.id.says("same") and any(r.id not in (None, attempt.id) for r in done):
             first = next(r for r in done if r.id not in (None, attempt.id))
@@ -89,7 +95,9 @@ def _marker(facts: Facts, attempt: Attempt, rivals: list[Attempt], done: list[At
             (*done[0].events, *attempt.events),
             operation=attempt.operation,
         )
-    elif not any(a.key == attempt.key for a in facts.attempts if a is not attempt) and len(missing) < len(marker.value or ()):
+    elif not any(a.key == attempt.key for a in facts.attempts if a is not attempt) and len(missing) < len(
+        marker.value or ()
+    ):
         yield finding(
             facts.contract,
             "replay-fidelity",

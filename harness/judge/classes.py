@@ -47,7 +47,9 @@ def matches(shape: AnswerShape, status: int, data: Any) -> bool:
     return shape.code is None or pointer(data, shape.code.at) in shape.code.one_of
 
 
-def classify(contract: Contract, status: int, body: bytes | str, *, approval: bool = False) -> set[AnswerClass]:
+def classify(
+    contract: Contract, status: int, body: bytes | str, *, approval: bool = False
+) -> set[AnswerClass]:
     """Return every class this answer may belong to; empty when the contract declares none like it.
 
     A shape with a code is more exact than one without: where it matches, it alone counts. Otherwise a 409 with the
@@ -82,7 +84,7 @@ def carries(marker: Marker, headers: dict[str, str], body: bytes | str) -> bool:
     """Whether an answer has this replay marker."""
     if marker.header is not None:
         return headers.get(marker.header.lower(), "").lower() == str(marker.equals).lower()
-    return pointer(parsed(body), marker.at or "") == marker.equals
+    return bool(pointer(parsed(body), marker.at or "") == marker.equals)
 
 
 def is_definite(classes: set[AnswerClass]) -> bool:

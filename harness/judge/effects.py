@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sendtwice.fake_provider.contracts import AnswerClass as A
 from sendtwice.fake_provider.contracts import Level
 from sendtwice.harness.history import Kind
+from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.answers import finding
 from sendtwice.harness.judge.classes import SUCCESS
 from sendtwice.harness.judge.facts import Attempt, Commit, Facts, Operation
@@ -96,7 +97,9 @@ def undelivered(facts: Facts, group: str) -> list[Operation]:
     claimed = [op for op in facts.groups[group] if _claims(facts, op.name)]
     if facts.count(group, min) >= len(claimed) or _refused_later(facts, group, claimed):
         return []
-    if any(a.key is None for a in _attempts(facts, group)) and not facts.contract.key.presence.says("optional"):
+    if any(a.key is None for a in _attempts(facts, group)) and not facts.contract.key.presence.says(
+        "optional"
+    ):
         return []  # what becomes of equal mails without a key is nowhere promised
     return claimed
 
@@ -106,7 +109,7 @@ def _never_lost(facts: Facts, group: str) -> Iterator[Finding]:
     if not claimed:
         return
     count = facts.count(group, min)
-    doubt = facts.doubt(group)
+    doubt = weather.doubt(facts, group)
     first = min((a.end or 0 for op in claimed for a in _claims(facts, op.name)), default=0)
     weight = None
     if facts.role != "client" and ((doubt is not None and first < doubt) or _says_unknown(facts, group)):
@@ -134,7 +137,9 @@ def _says_unknown(facts: Facts, group: str) -> bool:
     """Whether a target that was killed no longer claims success, but says that it does not know."""
     crash = max((e.seq for e in facts.events if e.kind is Kind.CRASH), default=None)
     last = [a for a in _attempts(facts, group) if a.answered and crash is not None and a.start > crash]
-    return bool(last) and bool(last[-1].classes & {A.UNKNOWN, A.IN_PROGRESS}) and not last[-1].classes & SUCCESS
+    return (
+        bool(last) and bool(last[-1].classes & {A.UNKNOWN, A.IN_PROGRESS}) and not last[-1].classes & SUCCESS
+    )
 
 
 def _refused_later(facts: Facts, group: str, claimed: list[Operation]) -> bool:
@@ -160,10 +165,18 @@ def _refused_later(facts: Facts, group: str, claimed: list[Operation]) -> bool:
 def _claims(facts: Facts, operation: str) -> list[Attempt]:
     """Return the attempts that were told 'done' for this operation, and may take it as said of their own content."""
     if facts.role == "client":
-        sent = [e for e in facts.events if e.kind is Kind.TOLD and e.operation == operation and e.data["told"] == "sent"]
+        sent = [
+            e
+            for e in facts.events
+            if e.kind is Kind.TOLD and e.operation == operation and e.data["told"] == "sent"
+        ]
         return [a for a in facts.attempts if a.operation == operation] if sent else []
     if facts.role == "consumer":
-        return [a for a in facts.attempts if a.operation == operation and a.answered and 200 <= (a.status or 0) < 300]
+        return [
+            a
+            for a in facts.attempts
+            if a.operation == operation and a.answered and 200 <= (a.status or 0) < 300
+        ]
     mine = [a for a in facts.attempts if a.operation == operation and a.succeeded and not a.invalid]
     # Under a key that other content took first, a "success" is that content's replay: the conflict rule's business.
     return [
@@ -211,7 +224,9 @@ def _bad_keys(facts: Facts) -> Iterator[Finding]:
             bad not in (None, "absent")
             and (key.invalid.says("refuse") and (bad != "empty" or key.empty.says("invalid")))
         )
-        alone = all(a is attempt or a.key_problem for a in _attempts(facts, facts.group_of(attempt.operation)))
+        alone = all(
+            a is attempt or a.key_problem for a in _attempts(facts, facts.group_of(attempt.operation))
+        )
         commits = facts.commits.get(facts.group_of(attempt.operation), [])
         if refused and alone and commits and not attempt.classes & SUCCESS:
             yield finding(

@@ -13,12 +13,8 @@ from functools import cached_property
 from typing import Any
 
 from sendtwice.fake_provider.contracts import AnswerClass, Contract
-from sendtwice.fake_provider.faults import Verb
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge.classes import SUCCESS, answer_id, classify
-
-#: Fault verbs that only move a message in time.
-_PATIENT = {Verb.HOLD.value, Verb.DELAY.value}
 
 
 @dataclass(slots=True, eq=False)
@@ -35,7 +31,6 @@ class Attempt:
     path: str
     invalid: bool
     start: int
-    retry_of: str | None = None
     end: int | None = None
     outcome: str = "running"
     status: int | None = None
@@ -108,7 +103,6 @@ class Facts:
         for event in self.events:
             name = event.attempt
             if event.kind is Kind.ATTEMPT and name is not None and event.operation is not None:
-                known = {k: event.data.get(k) for k in ("key", "key_problem", "retry_of")}
                 found[name] = Attempt(
                     name=name,
                     operation=event.operation,
@@ -118,7 +112,8 @@ class Facts:
                     path=str(event.data.get("path", "")),
                     invalid=bool(event.data.get("invalid")),
                     start=event.seq,
-                    **known,
+                    key=event.data.get("key"),
+                    key_problem=event.data.get("key_problem"),
                 )
             elif name in found and event.kind in (Kind.CLIENT_REQUEST, Kind.WEBHOOK_REQUEST):
                 found[name].sent_at = event.seq
@@ -150,7 +145,10 @@ class Facts:
             elif (
                 self.contract.replay.id.says("same")
                 and attempt.id is not None
-                and any(a.succeeded and a.id is not None and a.id != attempt.id and a.before(attempt) for a in earlier)
+                and any(
+                    a.succeeded and a.id is not None and a.id != attempt.id and a.before(attempt)
+                    for a in earlier
+                )
             ):
                 attempt.classes.discard(AnswerClass.REPLAYED)
 
@@ -194,7 +192,8 @@ class Facts:
                 continue
             number = int(event.data["commit"])
             commit = by_number.setdefault(
-                number, Commit(number, event.seq, self.group_of(event.operation), [], event.data.get("connection"))
+                number,
+                Commit(number, event.seq, self.group_of(event.operation), [], event.data.get("connection")),
             )
             commit.recipients.append(str(event.data["recipient"]))
         for commit in by_number.values():
@@ -287,114 +286,3 @@ class Facts:
     def absent_path(self, attempt: Attempt) -> bool:
         """Whether an attempt went to another path of the contract that this target does not have."""
         return attempt.path != self.contract.request.path and attempt.status in (404, 405, 501)
-
-    # -- the weather --------------------------------------------------------------------------------------------
-
-    def provider_answers(self, operation: str, *, until: int) -> set[int]:
-        """Return the statuses with which the provider was made to refuse a group's messages before ``until``."""
-        return {
-            int(e.data["argument"])
-            for e in self.events
-            if e.kind is Kind.FIRED
-            and e.seq < until
-            and e.data["place"] == "provider.request"
-            and e.data["verb"] == Verb.ANSWER
-            and isinstance(e.data.get("argument"), int | float)
-            and e.operation is not None
-            and self.group_of(e.operation) == self.group_of(operation)
-        }
-
-    def given_up(self, groups: set[str], *, until: int | None) -> bool:
-        """Whether the target answered before the provider did: it gave up on a hand-over that was held.
-
-        Attempts that still run account for one pending hand-over each; one more belongs to an attempt that is over.
-        """
-        end = until if until is not None else max((e.seq for e in self.events), default=0)
-        pending: set[int | None] = set()
-        for event in self.events:
-            if event.seq > end:
-                break
-            mine = event.operation is not None and self.group_of(event.operation) in groups
-            if mine and event.kind is Kind.PROVIDER_REQUEST:
-                pending.add(event.connection)
-            elif mine and event.kind is Kind.PROVIDER_RESPONSE and event.data.get("sent"):
-                pending.discard(event.connection)
-        running = [
-            a
-            for a in self.attempts
-            if self.group_of(a.operation) in groups
-            and a.start < end
-            and not a.never_arrived
-            and (a.end is None or a.end > end or not a.answered)
-        ]
-        return len(pending) > len(running)
-
-    def doubt(self, group: str) -> int | None:
-        """Return the event from which on a hand-over's outcome was unknown to the target, or None.
-
-        It had sent a message whose answer never reached it: dropped by the provider, or the process was killed.
-        """
-        pending: dict[int | None, int] = {}
-        unread: set[int | None] = set()
-        for event in self.events:
-            mine = event.operation is not None and self.group_of(event.operation) == group
-            if mine and (event.kind is Kind.PROVIDER_REQUEST or event.data.get("outcome") == "answered"):
-                # What was answered before is read by now: the target has gone on.
-                for connection in unread:
-                    pending.pop(connection, None)
-                unread.clear()
-            if mine and event.kind is Kind.PROVIDER_REQUEST:
-                pending[event.connection] = event.seq
-            elif mine and event.kind is Kind.PROVIDER_RESPONSE:
-                if not event.data.get("sent"):
-                    return event.seq
-                unread.add(event.connection)
-            elif event.kind is Kind.CRASH and pending:
-                return event.seq
-            elif event.kind is Kind.DISCARDED and event.operation is None and not self.commits.get(group):
-                # Something was on its way when the process was killed; it may have been this one's.
-                return event.seq
-        waiting = [seq for connection, seq in pending.items() if connection not in unread]
-        return max(waiting, default=None)
-
-    def trouble(self, operations: set[str], *, until: int | None) -> bool:
-        """Whether the provider or the process failed these operations before ``until``: then failing is fair."""
-        groups = {self.group_of(operation) for operation in operations}
-        if self.given_up(groups, until=until):
-            return True
-        for event in self.events:
-            if until is not None and event.seq > until:
-                break
-            if event.kind is Kind.CRASH:
-                return True
-            mine = event.operation is not None and self.group_of(event.operation) in groups
-            if event.kind is Kind.DISCARDED and mine:
-                return True
-            if event.kind is Kind.PROVIDER_RESPONSE and mine and not event.data.get("sent"):
-                return True
-            if (
-                event.kind is Kind.FIRED
-                and (mine or event.operation is None)
-                and str(event.data["place"]).startswith("provider.")
-                and event.data["verb"] not in _PATIENT
-            ):
-                return True
-        return False
-
-    def uncertain(self, operations: set[str], *, until: int | None) -> bool:
-        """Whether an outcome of these operations may be unknown to the target (not merely refused)."""
-        groups = {self.group_of(operation) for operation in operations}
-        if self.given_up(groups, until=until):
-            return True
-        for event in self.events:
-            if until is not None and event.seq > until:
-                break
-            mine = event.operation is not None and self.group_of(event.operation) in groups
-            if event.kind is Kind.CRASH:
-                return True
-            if event.kind is Kind.PROVIDER_RESPONSE and mine and not event.data.get("sent"):
-                return True
-            if event.kind is Kind.FIRED and mine and event.data["verb"] in (Verb.RESET, Verb.CLOSE, Verb.LOSE, Verb.CUT):
-                if str(event.data["place"]).startswith("provider."):
-                    return True
-        return False

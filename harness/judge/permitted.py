@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from sendtwice.fake_provider.contracts import AnswerClass as A
+from sendtwice.fake_provider.contracts import Claim
+from sendtwice.fake_provider.contracts.model import Storage
+from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.facts import Attempt, Facts
 
 #: What a send may be answered with when it is the first under its key. A server may always fail.
@@ -39,7 +42,6 @@ class Permission:
 
 def left_by(facts: Facts, rival: Attempt) -> Left:
     """Return whether a rival left a record under its key."""
-    outcomes = facts.contract.outcomes
     if rival.never_arrived or rival.key_problem:
         return Left.NOTHING
     if not rival.answered:
@@ -55,14 +57,14 @@ def left_by(facts: Facts, rival: Attempt) -> Left:
     return Left.MAYBE
 
 
-def refusal_policy(facts: Facts, rival: Attempt):  # type: ignore[no-untyped-def]  # noqa: ANN201
+def refusal_policy(facts: Facts, rival: Attempt) -> Claim[Storage] | None:
     """Return the contract's claim on what a refusal of this kind leaves, or None when its kind is not certain."""
     outcomes = facts.contract.outcomes
     if rival.invalid:
         return outcomes.invalid
-    if rival.end is None or facts.uncertain({rival.operation}, until=rival.end):
+    if rival.end is None or weather.uncertain(facts, {rival.operation}, until=rival.end):
         return None
-    statuses = facts.provider_answers(rival.operation, until=rival.end)
+    statuses = weather.provider_answers(facts, rival.operation, until=rival.end)
     if statuses and statuses <= {429, 503}:
         return outcomes.provider_busy
     if statuses and all(400 <= status < 500 and status != 429 for status in statuses):
@@ -82,7 +84,7 @@ def permission(facts: Facts, attempt: Attempt) -> Permission:
     other = [r for r in rivals if not facts.same_request(r, attempt)]
     classes: set[A] = set()
     operations = {attempt.operation, *(r.operation for r in rivals)}
-    if facts.trouble(operations, until=attempt.end):
+    if weather.trouble(facts, operations, until=attempt.end):
         classes |= TROUBLED
     # Of two that overlap either may be the first; where both succeed, the later one is held to be the second.
     taken = [
@@ -98,7 +100,7 @@ def permission(facts: Facts, attempt: Attempt) -> Permission:
         classes |= _after_other(facts, rival, attempt)
     # A server error is a fair first answer, never a fair answer to a lost race or to a repeat.
     if [r for r in rivals if facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING]:
-        if not facts.trouble(operations, until=attempt.end):
+        if not weather.trouble(facts, operations, until=attempt.end):
             classes -= {A.FAILED, A.UNKNOWN}
     rule, why = _rule(facts, attempt, same, other)
     return Permission(frozenset(classes), rule, why)
@@ -131,7 +133,10 @@ def _after_same(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
     if not rival.before(attempt) or not rival.succeeded or contract.delivery.value != "inline":
         # Still running; or queued, unknown or failed, which a target may well call "in progress".
         running = not rival.before(attempt) or not rival.succeeded
-        if running and (contract.concurrent.permits("refuse") or facts.trouble({rival.operation}, until=attempt.end)):
+        if running and (
+            contract.concurrent.permits("refuse")
+            or weather.trouble(facts, {rival.operation}, until=attempt.end)
+        ):
             found |= {A.IN_PROGRESS}
     if contract.concurrent.permits("execute") and not rival.before(attempt):
         found |= FRESH
@@ -152,7 +157,9 @@ def _after_other(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
     if not rival.before(attempt) or not rival.succeeded:
         found |= {A.IN_PROGRESS}
     if rival.invalid or not rival.succeeded:
-        found |= {A.REFUSED} if refusal_policy(facts, rival) is None or _may_be_stored(facts, rival) else set()
+        found |= (
+            {A.REFUSED} if refusal_policy(facts, rival) is None or _may_be_stored(facts, rival) else set()
+        )
     return found
 
 
@@ -177,11 +184,15 @@ def _bad_key(facts: Facts, attempt: Attempt) -> Permission | None:
             allowed = {A.KEY_INVALID} | ({A.KEY_MISSING} if key.presence.says("required") else set())
             return Permission(frozenset(allowed), "key-syntax", "an empty key is invalid under the contract")
         case "undeclared":
-            return Permission(frozenset(A), "key-syntax", "the contract does not say whether such a key is good")
+            return Permission(
+                frozenset(A), "key-syntax", "the contract does not say whether such a key is good"
+            )
         case problem:
             if not key.invalid.says("refuse"):
                 # The page says what a key may be, not what becomes of another.
-                return Permission(frozenset(A), "key-syntax", f"what a key that is {problem} leads to is not declared")
+                return Permission(
+                    frozenset(A), "key-syntax", f"what a key that is {problem} leads to is not declared"
+                )
             return Permission(frozenset({A.KEY_INVALID}), "key-syntax", f"a key that is {problem} is invalid")
 
 
@@ -200,7 +211,10 @@ def _alike(a: str | None, b: str | None) -> bool:
 def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attempt]) -> tuple[str, str]:
     if attempt.classes and attempt.classes <= {A.CONFLICT} and same and not other:
         return "no-false-conflict", f"{same[0].name} was the same request under the same key"
-    if any(r.invalid or (r.answered and r.classes & {A.REFUSED, A.FAILED} and not r.succeeded) for r in (*same, *other)):
+    if any(
+        r.invalid or (r.answered and r.classes & {A.REFUSED, A.FAILED} and not r.succeeded)
+        for r in (*same, *other)
+    ):
         if not any(r.succeeded for r in same):
             return "refusal-policy", "an earlier attempt under this key was refused"
     sure = [r for r in other if facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING]
@@ -209,14 +223,23 @@ def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attem
     if attempt.classes and attempt.classes <= {A.CONFLICT} and same:
         return "no-false-conflict", f"{same[0].name} was the same request under the same key"
     if any(r.overlaps(attempt) for r in same):
-        return "in-progress", f"{next(r.name for r in same if r.overlaps(attempt))} was in flight under this key"
+        return (
+            "in-progress",
+            f"{next(r.name for r in same if r.overlaps(attempt))} was in flight under this key",
+        )
     if same:
         return "replay-fidelity", f"{same[0].name} had been answered under this key"
-    alike = [a for a in facts.attempts if a is not attempt and a.start < attempt.start and _alike(a.key, attempt.key)]
+    alike = [
+        a
+        for a in facts.attempts
+        if a is not attempt and a.start < attempt.start and _alike(a.key, attempt.key)
+    ]
     if alike and not other:
         return "key-syntax", f"no one used this key; {alike[0].name} used one much like it"
     elsewhere = [
-        a for a in facts.attempts if a is not attempt and a.key == attempt.key is not None and a.start < attempt.start
+        a
+        for a in facts.attempts
+        if a is not attempt and a.key == attempt.key is not None and a.start < attempt.start
     ]
     if elsewhere and not any(facts.shares_key(r, attempt) for r in (*same, *other)):
         return "isolation", f"{elsewhere[0].name} used this key in another scope"

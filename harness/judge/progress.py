@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sendtwice.fake_provider.contracts import AnswerClass as A
 from sendtwice.fake_provider.contracts import Level
 from sendtwice.harness.history import Event, Kind
+from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.answers import finding, named
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.judge.finding import Finding
@@ -19,11 +20,16 @@ def judge_progress(facts: Facts) -> Iterator[Finding]:
         if event.kind is not Kind.FINISHED or event.data.get("definite") or event.operation is None:
             continue
         last = facts.attempt(str(event.data["last"]))
-        if last is None or not last.answered or A.IN_PROGRESS not in last.classes or A.UNKNOWN in last.classes - {A.IN_PROGRESS}:
+        if (
+            last is None
+            or not last.answered
+            or A.IN_PROGRESS not in last.classes
+            or A.UNKNOWN in last.classes - {A.IN_PROGRESS}
+        ):
             if last is None or not (last.answered and last.classes == {A.IN_PROGRESS}):
                 continue
         mine = [a for a in facts.attempts if a.operation == event.operation and a.start < last.start]
-        if facts.uncertain({event.operation}, until=last.end):
+        if weather.uncertain(facts, {event.operation}, until=last.end):
             lease = facts.contract.lease
             if not lease.judged or float(event.data.get("waited", 0)) <= float(lease.value or 0):
                 continue
@@ -59,7 +65,11 @@ def _deliveries(facts: Facts, event: Event) -> Iterator[Finding]:
     for names, bounds in event.data.get("deliveries", ()):
         low, high = bounds
         groups = {facts.group_of(name) for name in names}
-        seen = facts if final else Facts(facts.contract, [e for e in facts.events if e.seq < event.seq], facts.role)
+        seen = (
+            facts
+            if final
+            else Facts(facts.contract, [e for e in facts.events if e.seq < event.seq], facts.role)
+        )
         least = sum(seen.count(group, min) for group in groups)
         most = sum(seen.count(group, max) for group in groups)
         if low <= least and most <= high:
@@ -96,7 +106,9 @@ def _answers(facts: Facts, event: Event) -> Iterator[Finding]:
             could = [a for a in attempts if A(name) in a.classes]
             must = [a for a in could if not a.classes & rest]
             if len(could) < number or len(must) > number:
-                text = f"{', '.join(names)}: {len(could)} of {len(attempts)} answered {name}; expected {number}"
+                text = (
+                    f"{', '.join(names)}: {len(could)} of {len(attempts)} answered {name}; expected {number}"
+                )
                 yield finding(facts.contract, "expected", text, events, weight=_weight(event))
 
 

@@ -14,11 +14,13 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
+from sendtwice.harness.fault_specs import FaultSpec
 from sendtwice.harness.judge import Finding
 from sendtwice.harness.redact import Redactor
 from sendtwice.harness.report.files import write_text
 from sendtwice.harness.result import ScenarioResult
-from sendtwice.harness.scenario import Expect, FaultSpec, HoldStep, Scenario
+from sendtwice.harness.scenario import Scenario
+from sendtwice.harness.steps import Expect, HoldStep
 
 
 def replay_path(reports: Path, scenario_id: str) -> Path:

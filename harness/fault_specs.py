@@ -1,0 +1,121 @@
+"""Faults as a scenario writes them: ``{client.response: lose}``, or in the long form with ``crossing``."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from sendtwice.fake_provider.contracts import AnswerClass
+from sendtwice.fake_provider.faults import ARGUMENT, STAGES, VERBS, Fault, Place, Verb
+
+#: Where client.response is lost: see DESIGN, "Faults".
+LOSE_AT = ("before-answer", "first-byte", "in-body")
+
+
+class Strict(BaseModel):
+    """A part of a scenario file: an unknown key in it is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+def normal(crossing: str, spec: Any) -> dict[str, Any]:
+    """Normalise the short forms of a fault: ``lose``, ``{cut: 20}``, ``{answer: 503, times: 2}``."""
+    spec = {spec: None} if isinstance(spec, str) else spec
+    if not isinstance(spec, dict):
+        raise ValueError(f"{spec!r} is no fault; write a verb ({', '.join(Verb)}) or {{verb: argument}}")
+    verbs = [name for name in spec if name in set(Verb)]
+    if len(verbs) != 1:
+        raise ValueError(
+            f"the fault at {crossing} needs exactly one verb of {', '.join(Verb)}; it has: {', '.join(map(str, spec))}"
+        )
+    rest = {name: value for name, value in spec.items() if name != verbs[0]}
+    return {"crossing": crossing, "verb": verbs[0], "argument": spec[verbs[0]], **rest}
+
+
+class FaultSpec(Strict):
+    """A fault as a scenario names it."""
+
+    crossing: Place
+    verb: Verb
+    argument: str | float | None = None
+    of: str | None = None
+    nth: int = Field(default=1, ge=1)
+    times: int = Field(default=1, ge=1)
+    stage: str | None = None
+    label: str | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.verb not in VERBS[self.crossing]:
+            known = ", ".join(sorted(VERBS[self.crossing]))
+            raise ValueError(f"{self.crossing} cannot be hit by {self.verb.value!r}; it knows: {known}")
+        if self.stage is not None and self.stage not in STAGES:
+            raise ValueError(f"stage {self.stage!r} is unknown; known: {', '.join(STAGES)}")
+        if self.stage is not None and self.crossing is not Place.PROVIDER_REQUEST:
+            raise ValueError("a stage belongs to provider.request; leave it out")
+        number = isinstance(self.argument, int | float)
+        match self.verb:
+            case Verb.DELAY | Verb.CUT:
+                good = number and float(self.argument or 0) >= 0
+            case Verb.ANSWER:
+                good = number or self.argument in set(AnswerClass)
+            case Verb.LOSE:
+                good = self.argument is None or (
+                    self.argument in LOSE_AT
+                    and self.crossing in (Place.CLIENT_RESPONSE, Place.WEBHOOK_RESPONSE)
+                )
+            case Verb.HOLD:
+                good = self.argument is None or isinstance(self.argument, str)
+            case _:
+                good = self.argument is None
+        if not good:
+            raise ValueError(f"{self.verb.value} takes {ARGUMENT[self.verb]}, not {self.argument!r}")
+        return self
+
+    def fault(self, *, operation: str | None, attempt: str | None, key: str | None = None) -> Fault:
+        """Return the fault to arm: provider crossings belong to an operation, client crossings to an attempt."""
+        by_attempt = attempt is not None and not self.crossing.startswith("provider.")
+        return Fault(
+            self.crossing,
+            self.verb,
+            self.argument,
+            operation=None if self.stage or by_attempt else operation,
+            attempt=attempt if by_attempt else None,
+            key=key,
+            nth=self.nth,
+            times=self.times,
+            stage=self.stage,
+            label=self.hold_label or attempt,
+        )
+
+    @property
+    def hold_label(self) -> str | None:
+        """The label by which a hold is released, when the scenario gives one."""
+        if self.label is not None:
+            return self.label
+        return self.argument if self.verb is Verb.HOLD and isinstance(self.argument, str) else None
+
+
+class Faulty(Strict):
+    """A step that may carry faults."""
+
+    at: list[FaultSpec] = []
+
+    @field_validator("at", mode="before")
+    @classmethod
+    def _normal(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            if "crossing" in given:
+                given = [given]
+            else:
+                return [normal(str(crossing), spec) for crossing, spec in given.items()]
+        if not isinstance(given, list):
+            raise ValueError("at is a mapping from crossings to faults, or a list of faults")
+        found = []
+        for item in given:
+            if not isinstance(item, dict) or "crossing" not in item:
+                raise ValueError("a fault in its long form names its crossing")
+            rest = {name: value for name, value in item.items() if name != "crossing"}
+            found.append(item if "verb" in item else normal(str(item["crossing"]), rest))
+        return found

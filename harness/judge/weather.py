@@ -1,0 +1,128 @@
+"""The weather: what the provider and the process did to a target. Failing in bad weather is fair."""
+
+from __future__ import annotations
+
+from sendtwice.fake_provider.faults import Verb
+from sendtwice.harness.history import Kind
+from sendtwice.harness.judge.facts import Facts
+
+#: Fault verbs that only move a message in time.
+_PATIENT = {Verb.HOLD.value, Verb.DELAY.value}
+
+
+def provider_answers(facts: Facts, operation: str, *, until: int) -> set[int]:
+    """Return the statuses with which the provider was made to refuse a group's messages before ``until``."""
+    return {
+        int(e.data["argument"])
+        for e in facts.events
+        if e.kind is Kind.FIRED
+        and e.seq < until
+        and e.data["place"] == "provider.request"
+        and e.data["verb"] == Verb.ANSWER
+        and isinstance(e.data.get("argument"), int | float)
+        and e.operation is not None
+        and facts.group_of(e.operation) == facts.group_of(operation)
+    }
+
+
+def given_up(facts: Facts, groups: set[str], *, until: int | None) -> bool:
+    """Whether the target answered before the provider did: it gave up on a hand-over that was held.
+
+    Attempts that still run account for one pending hand-over each; one more belongs to an attempt that is over.
+    """
+    end = until if until is not None else max((e.seq for e in facts.events), default=0)
+    pending: set[int | None] = set()
+    for event in facts.events:
+        if event.seq > end:
+            break
+        mine = event.operation is not None and facts.group_of(event.operation) in groups
+        if mine and event.kind is Kind.PROVIDER_REQUEST:
+            pending.add(event.connection)
+        elif mine and event.kind is Kind.PROVIDER_RESPONSE and event.data.get("sent"):
+            pending.discard(event.connection)
+    running = [
+        a
+        for a in facts.attempts
+        if facts.group_of(a.operation) in groups
+        and a.start < end
+        and not a.never_arrived
+        and (a.end is None or a.end > end or not a.answered)
+    ]
+    return len(pending) > len(running)
+
+
+def doubt(facts: Facts, group: str) -> int | None:
+    """Return the event from which on a hand-over's outcome was unknown to the target, or None.
+
+    It had sent a message whose answer never reached it: dropped by the provider, or the process was killed.
+    """
+    pending: dict[int | None, int] = {}
+    unread: set[int | None] = set()
+    for event in facts.events:
+        mine = event.operation is not None and facts.group_of(event.operation) == group
+        if mine and (event.kind is Kind.PROVIDER_REQUEST or event.data.get("outcome") == "answered"):
+            # What was answered before is read by now: the target has gone on.
+            for connection in unread:
+                pending.pop(connection, None)
+            unread.clear()
+        if mine and event.kind is Kind.PROVIDER_REQUEST:
+            pending[event.connection] = event.seq
+        elif mine and event.kind is Kind.PROVIDER_RESPONSE:
+            if not event.data.get("sent"):
+                return event.seq
+            unread.add(event.connection)
+        elif event.kind is Kind.CRASH and pending:
+            return event.seq
+        elif event.kind is Kind.DISCARDED and event.operation is None and not facts.commits.get(group):
+            # Something was on its way when the process was killed; it may have been this one's.
+            return event.seq
+    waiting = [seq for connection, seq in pending.items() if connection not in unread]
+    return max(waiting, default=None)
+
+
+def trouble(facts: Facts, operations: set[str], *, until: int | None) -> bool:
+    """Whether the provider or the process failed these operations before ``until``: then failing is fair."""
+    groups = {facts.group_of(operation) for operation in operations}
+    if given_up(facts, groups, until=until):
+        return True
+    for event in facts.events:
+        if until is not None and event.seq > until:
+            break
+        if event.kind is Kind.CRASH:
+            return True
+        mine = event.operation is not None and facts.group_of(event.operation) in groups
+        if event.kind is Kind.DISCARDED and mine:
+            return True
+        if event.kind is Kind.PROVIDER_RESPONSE and mine and not event.data.get("sent"):
+            return True
+        if (
+            event.kind is Kind.FIRED
+            and (mine or event.operation is None)
+            and str(event.data["place"]).startswith("provider.")
+            and event.data["verb"] not in _PATIENT
+        ):
+            return True
+    return False
+
+
+def uncertain(facts: Facts, operations: set[str], *, until: int | None) -> bool:
+    """Whether an outcome of these operations may be unknown to the target (not merely refused)."""
+    groups = {facts.group_of(operation) for operation in operations}
+    if given_up(facts, groups, until=until):
+        return True
+    for event in facts.events:
+        if until is not None and event.seq > until:
+            break
+        mine = event.operation is not None and facts.group_of(event.operation) in groups
+        if event.kind is Kind.CRASH:
+            return True
+        if event.kind is Kind.PROVIDER_RESPONSE and mine and not event.data.get("sent"):
+            return True
+        if (
+            event.kind is Kind.FIRED
+            and mine
+            and event.data["verb"] in (Verb.RESET, Verb.CLOSE, Verb.LOSE, Verb.CUT)
+        ):
+            if str(event.data["place"]).startswith("provider."):
+                return True
+    return False

@@ -1,0 +1,362 @@
+"""The steps of the scenario language.
+
+A step is a mapping with one key, the step's name. A fault is written at a crossing
+(``at: {client.response: lose}``) or, in its long form, as a mapping with ``crossing``, one verb, and where it hits
+(``of``, ``nth``, ``times``, ``stage``, ``label``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+
+from sendtwice.fake_provider.contracts import AnswerClass, Level
+from sendtwice.fake_provider.faults import Verb
+from sendtwice.harness.fault_specs import FaultSpec, Faulty, Strict, normal
+
+
+class Key(Strict):
+    """A key that is more than a name: sized, re-cased, literal, doubled, or absent.
+
+    ``of`` names the key it derives from: keys of one name share a run-unique text.
+    """
+
+    of: str | None = None
+    size: Literal["min", "max", "max+1", "max+long"] | int | None = None
+    tail: str = ""
+    case: Literal["lower", "upper"] | None = None
+    text: str | None = None
+    twice: Literal["same", "different"] | None = None
+    absent: bool = False
+
+
+class Change(Strict):
+    """How a request differs from the one it is like. ``other`` gives a fresh value, ``invalid`` one that is refused."""
+
+    to: Literal["other", "invalid"] | None = None
+    subject: Literal["other"] | None = None
+    text: Literal["other"] | None = None
+    reply_to: Literal["other"] | None = None
+    fields: Literal["reordered"] | None = None
+    path: Literal["other"] | None = None
+
+
+class Send(Faulty):
+    """One request for an operation."""
+
+    name: str = Field(alias="as")
+    op: str | None = None
+    key: str | Key | None = None
+    content: str | None = None
+    by: str | None = None
+    like: str | None = None
+    change: Change = Change()
+    recipients: int | None = Field(default=None, ge=1, le=50)
+    wait: Literal["answer", "none"] = "answer"
+
+
+class Burst(Faulty):
+    """``count`` attempts like one another, named ``as``.1, ``as``.2, ...; ``at`` lies on the provider's edge."""
+
+    name: str = Field(alias="as")
+    count: int = Field(ge=2, le=200)
+    like: str | None = None
+    op: str | None = None
+
+    def sends(self) -> list[Send]:
+        """Return the attempts as single steps: the first like ``like``, the others like the first."""
+        operation = self.op or (None if self.like else self.name)
+        return [
+            Send(
+                name=f"{self.name}.{i}", like=self.like or (f"{self.name}.1" if i > 1 else None), op=operation
+            )
+            for i in range(1, self.count + 1)
+        ]
+
+
+class Operate(Faulty):
+    """Role client: ask the target to perform an operation."""
+
+    name: str = Field(alias="as")
+    op: str | None = None
+    like: str | None = None
+    content: str | None = None
+    wait: Literal["answer", "none"] = "answer"
+
+
+class Notify(Faulty):
+    """Role consumer: a signed event to the target."""
+
+    name: str = Field(alias="as")
+    op: str | None = None
+    like: str | None = None
+    content: str | None = None
+    event: str | None = None
+    wait: Literal["answer", "none"] = "answer"
+
+
+class Redeliver(Faulty):
+    """Role consumer: the same event again, with a new time and signature."""
+
+    name: str = Field(alias="as")
+    like: str
+    wait: Literal["answer", "none"] = "answer"
+
+
+class Until(Strict):
+    """Wait for an attempt's answer, for a delivery, or until a labelled fault was met so often.
+
+    ``or_after`` seconds (or the grace period) it goes on all the same: that chooses when, never a verdict.
+    """
+
+    answered: str | list[str] = []
+    met: str | None = None
+    delivered: str | None = None
+    times: int = Field(default=1, ge=1)
+    or_after: Literal["grace"] | float | None = None
+
+    @model_validator(mode="after")
+    def _waits_for_something(self) -> Self:
+        if sum((bool(self.answered), self.met is not None, self.delivered is not None)) != 1:
+            raise ValueError("until waits for one of: answered: ATTEMPT, met: LABEL, delivered: OPERATION")
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """The attempts it waits for."""
+        return [self.answered] if isinstance(self.answered, str) else self.answered
+
+
+class Call(Strict):
+    """Use a call of the target file (``[target.calls.NAME]``)."""
+
+    name: str
+    of: str | None = None
+
+
+Count = int | tuple[int, int]
+Classes = Annotated[list[AnswerClass], Field(min_length=1)]
+
+
+class Expect(Strict):
+    """What must hold beyond the contract."""
+
+    deliveries: dict[str | tuple[str, ...], Count] = {}
+    answers: dict[str | tuple[str, ...], Any] = {}
+    told: dict[str, list[Literal["sent", "not_sent", "unknown"]]] = {}
+    level: Level = Level.MUST
+
+    @field_validator("deliveries", mode="before")
+    @classmethod
+    def _counts(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            raise ValueError("deliveries is a mapping from operations to numbers")
+        return given
+
+    @field_validator("told", mode="before")
+    @classmethod
+    def _told(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {op: [what] if isinstance(what, str) else what for op, what in given.items()}
+
+    @field_validator("answers")
+    @classmethod
+    def _answers(cls, given: dict[Any, Any]) -> dict[Any, Any]:
+        return {names: _expected_answers(names, what) for names, what in given.items()}
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is expected beyond the contract."""
+        return not (self.deliveries or self.answers or self.told)
+
+
+def _expected_answers(names: str | tuple[str, ...], what: Any) -> Any:
+    """Check ``accepted``, ``[accepted, replayed]``, or ``{accepted: 1, rest: [replayed]}`` for a group."""
+    if isinstance(what, dict):
+        if isinstance(names, str):
+            raise ValueError(f"counts of answers are for a group of attempts, not for {names!r} alone")
+        rest = [AnswerClass(c) for c in _listed(what.get("rest", []))]
+        counts = {AnswerClass(c): n for c, n in what.items() if c != "rest"}
+        if not all(isinstance(n, int) for n in counts.values()):
+            raise ValueError("how many answers of a class: a whole number")
+        return {**counts, "rest": rest}
+    return [AnswerClass(c) for c in _listed(what)]
+
+
+def _listed(what: Any) -> list[Any]:
+    return what if isinstance(what, list) else [what]
+
+
+class SendStep(Strict):
+    """``send``."""
+
+    send: Send
+
+
+class OperateStep(Strict):
+    """``operate``."""
+
+    operate: Operate
+
+
+class NotifyStep(Strict):
+    """``notify``."""
+
+    notify: Notify
+
+
+class RedeliverStep(Strict):
+    """``redeliver``: the provider sends the same event again by itself."""
+
+    redeliver: Redeliver
+
+
+class RedriveStep(Strict):
+    """``redrive``: a person sends a dead event again."""
+
+    redrive: Redeliver
+
+
+class ParallelStep(Strict):
+    """``parallel``: requests that leave at the same instant."""
+
+    parallel: list[Send | Operate | Notify | Redeliver] | Burst
+
+
+class HoldStep(Strict):
+    """``hold``: put a fault on a crossing ahead of time."""
+
+    hold: FaultSpec
+
+    @field_validator("hold", mode="before")
+    @classmethod
+    def _normal(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "crossing" not in given:
+            raise ValueError("hold names its crossing: {crossing: provider.response, of: OP}")
+        rest = {name: value for name, value in given.items() if name != "crossing"}
+        return normal(given["crossing"], rest if set(rest) & set(Verb) else {"hold": None, **rest})
+
+
+class ReleaseStep(Strict):
+    """``release``: open a gate."""
+
+    release: str
+
+
+class HangUpStep(Strict):
+    """``hang_up``: the caller of an attempt in flight goes away (RST)."""
+
+    hang_up: str
+
+
+class AwaitStep(Strict):
+    """``await``: an attempt's end, or the moment when a labelled fault was met."""
+
+    awaited: str = Field(alias="await")
+
+
+class UntilStep(Strict):
+    """``until``."""
+
+    until: Until
+
+
+class CheckStep(Strict):
+    """``check``: an expectation in the middle."""
+
+    check: Expect
+
+
+class CallStep(Strict):
+    """``call``."""
+
+    call: Call
+
+    @field_validator("call", mode="before")
+    @classmethod
+    def _short(cls, given: Any) -> Any:
+        return {"name": given} if isinstance(given, str) else given
+
+
+class CrashStep(Strict):
+    """``crash``: SIGKILL to the target (or to one of its processes)."""
+
+    crash: str = "target"
+
+
+class RestartStep(Strict):
+    """``restart``: start it again with the state it kept."""
+
+    restart: str = "target"
+
+
+class FinishStep(Strict):
+    """``finish``: retry with the same key until a definite answer."""
+
+    finish: str
+
+
+class SettleStep(Strict):
+    """``settle``: wait until nothing is in flight and what was promised has arrived."""
+
+    settle: Any = None
+
+
+STEPS: dict[str, type[Strict]] = {
+    "send": SendStep,
+    "operate": OperateStep,
+    "notify": NotifyStep,
+    "redeliver": RedeliverStep,
+    "redrive": RedriveStep,
+    "parallel": ParallelStep,
+    "hold": HoldStep,
+    "release": ReleaseStep,
+    "hang_up": HangUpStep,
+    "await": AwaitStep,
+    "until": UntilStep,
+    "check": CheckStep,
+    "call": CallStep,
+    "crash": CrashStep,
+    "restart": RestartStep,
+    "finish": FinishStep,
+    "settle": SettleStep,
+}
+
+
+def _step_name(given: Any) -> str | None:
+    """Return the tag of a step; ``~`` keeps it out of the place that an error names."""
+    if isinstance(given, Strict):
+        return "~" + next(name for name, kind in STEPS.items() if type(given) is kind)
+    if isinstance(given, str):
+        given = {given: None}
+    if not isinstance(given, dict) or len(given) != 1:
+        return None
+    return f"~{next(iter(given))}"
+
+
+Step = Annotated[
+    Annotated[SendStep, Tag("~send")]
+    | Annotated[OperateStep, Tag("~operate")]
+    | Annotated[NotifyStep, Tag("~notify")]
+    | Annotated[RedeliverStep, Tag("~redeliver")]
+    | Annotated[RedriveStep, Tag("~redrive")]
+    | Annotated[ParallelStep, Tag("~parallel")]
+    | Annotated[HoldStep, Tag("~hold")]
+    | Annotated[ReleaseStep, Tag("~release")]
+    | Annotated[HangUpStep, Tag("~hang_up")]
+    | Annotated[AwaitStep, Tag("~await")]
+    | Annotated[UntilStep, Tag("~until")]
+    | Annotated[CheckStep, Tag("~check")]
+    | Annotated[CallStep, Tag("~call")]
+    | Annotated[CrashStep, Tag("~crash")]
+    | Annotated[RestartStep, Tag("~restart")]
+    | Annotated[FinishStep, Tag("~finish")]
+    | Annotated[SettleStep, Tag("~settle")],
+    Discriminator(
+        _step_name,
+        custom_error_type="unknown_step",
+        custom_error_message=f"is no step; a step is a mapping with one of: {', '.join(STEPS)}",
+    ),
+]
