@@ -253,7 +253,9 @@ class Endpoint:
         try:
             yield
             # What died in the backlog must be accepted before it can be told from who connects afterwards.
-            while self._server is not None and any(_readable(sock) for sock in self._server.sockets):  # noqa: ASYNC110  # the kernel has no event for an empty backlog
+            # The kernel has no event for a backlog that is empty.
+            listening = self._server.sockets if self._server is not None else ()
+            while any(map(_readable, listening)):  # noqa: ASYNC110
                 await asyncio.sleep(0)
             for _ in range(20):  # let the loop read what is already there
                 await asyncio.sleep(0)

@@ -7,6 +7,7 @@ the mail's own tokens, over the whole run.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections import defaultdict
 from dataclasses import dataclass
@@ -119,6 +120,8 @@ class Bench:
             await self.launcher.stop()
         finally:
             await self.provider.stop()
+            for _ in range(5):  # let the loop close what was closed
+                await asyncio.sleep(0)
 
     def fill(self, template: str) -> str:
         """Fill a template of the target file."""

@@ -96,6 +96,7 @@ class Caller:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(armed.gate.wait(), float(armed.fault.argument or 0))
         except OSError as error:
+            flight.wire.close()
             self._end(flight, "broken", detail=str(error))
 
     def fire(self, flights: Sequence[Flight]) -> float:
@@ -154,6 +155,7 @@ class Caller:
             self._answered(flight, answer)
         finally:
             reading.cancel()
+            wire.close()
             if copy is not None:
                 await copy
 

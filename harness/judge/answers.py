@@ -40,10 +40,17 @@ def judge_answers(facts: Facts) -> Iterator[Finding]:
         allowed = permission(facts, attempt)
         if attempt.classes & allowed.classes:
             continue
-        rule = allowed.rule if attempt.classes else "status-as-declared"
-        seen = f"{attempt.status}" + (
-            f" ({named(attempt.classes)})" if attempt.classes else ", which the contract nowhere declares"
-        )
+        if not attempt.classes:
+            yield finding(
+                facts.contract,
+                "status-as-declared",
+                f"{attempt.name} was answered {attempt.status}, which the contract nowhere declares",
+                _evidence(facts, attempt),
+                operation=attempt.operation,
+            )
+            continue
+        rule = allowed.rule
+        seen = f"{attempt.status} ({named(attempt.classes)})"
         yield finding(
             facts.contract,
             rule,

@@ -221,7 +221,7 @@ def _bad_keys(facts: Facts) -> Iterator[Finding]:
     for attempt in facts.attempts:
         bad = attempt.key_problem
         refused = (bad == "absent" and key.presence.says("required")) or (
-            bad not in (None, "absent")
+            bad not in (None, "absent", "undeclared")
             and (key.invalid.says("refuse") and (bad != "empty" or key.empty.says("invalid")))
         )
         alone = all(

@@ -211,6 +211,10 @@ def _alike(a: str | None, b: str | None) -> bool:
 def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attempt]) -> tuple[str, str]:
     if attempt.classes and attempt.classes <= {A.CONFLICT} and same and not other:
         return "no-false-conflict", f"{same[0].name} was the same request under the same key"
+    if attempt.classes and attempt.classes <= {A.FAILED, A.UNKNOWN}:
+        running = next((r for r in (*same, *other) if r.overlaps(attempt)), None)
+        if running is not None:
+            return "in-progress", f"{running.name} was in flight under this key"
     if any(
         r.invalid or (r.answered and r.classes & {A.REFUSED, A.FAILED} and not r.succeeded)
         for r in (*same, *other)
@@ -222,6 +226,9 @@ def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attem
         return "conflict", f"{sure[0].name} used this key for other content"
     if attempt.classes and attempt.classes <= {A.CONFLICT} and same:
         return "no-false-conflict", f"{same[0].name} was the same request under the same key"
+    done = next((r for r in same if r.succeeded and r.before(attempt)), None)
+    if done is not None:
+        return "replay-fidelity", f"{done.name} had been answered under this key"
     if any(r.overlaps(attempt) for r in same):
         return (
             "in-progress",
