@@ -31,6 +31,7 @@ from sendtwice.harness.report.files import write_text
 from sendtwice.harness.report.jsonfile import Histories, JsonFile, LastRun, last_failed
 from sendtwice.harness.report.junit import JUnitFile
 from sendtwice.harness.report.paint import Color
+from sendtwice.harness.report.saved import SavedFailures
 from sendtwice.harness.required import all_required
 from sendtwice.harness.result import RunResult
 from sendtwice.harness.scenario import Scenario, catalogue
@@ -214,7 +215,11 @@ class Plan:
             color=options.color,
             verbosity=options.verbose - options.quiet,
         )
-        files: list[Subscriber] = [Histories(reports, redactor)]
+        judged_by = self.settings.contract or self.target.target.contract
+        files: list[Subscriber] = [
+            SavedFailures(path, judged_by, redactor),
+            Histories(reports, redactor),
+        ]
         if remember:
             files.append(LastRun(Path(options.report_dir), self.target_path, redactor))
         if options.json_file is not None:

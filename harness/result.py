@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from sendtwice.fake_provider.contracts import Level
 from sendtwice.harness.history import Event
 from sendtwice.harness.judge import Finding
 
@@ -36,9 +37,18 @@ class ScenarioResult:
     deliveries: dict[str, int] = field(default_factory=dict)
     answers: dict[str, list[str]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
-    known: tuple[str, ...] = ()  # why findings of this scenario are accepted deviations
     replay: str | None = None
     history: tuple[Event, ...] = ()
+
+    @property
+    def broken(self) -> tuple[Finding, ...]:
+        """The findings that fail the run: level must, and not accepted by the target file."""
+        return tuple(f for f in self.findings if f.level is Level.MUST and f.known is None)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Why findings of this scenario are accepted deviations."""
+        return tuple(dict.fromkeys(f.known for f in self.findings if f.known is not None))
 
     def as_json(self) -> dict[str, Any]:
         """Return the scenario's part of ``--json``."""
@@ -59,10 +69,10 @@ class ScenarioResult:
                     "remedy": f.remedy,
                     "events": list(f.events),
                     "operation": f.operation,
+                    "known": f.known,
                 }
                 for f in self.findings
             ],
-            "known": list(self.known),
             "replay": self.replay,
         }
 

@@ -7,10 +7,11 @@ on everything that was seen, late deliveries included.
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import fnmatch
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import sendtwice
@@ -32,7 +33,6 @@ from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge import Finding, judge
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.needs import missing, unplayable
-from sendtwice.harness.report.saved import replay_path, write_saved
 from sendtwice.harness.result import RunResult, ScenarioResult, Verdict
 from sendtwice.harness.runner import Play
 from sendtwice.harness.scenario import Scenario, parse
@@ -83,7 +83,7 @@ class Session:
         if broken is not None:
             raise BadFileError(str(target_path), broken)
         self.started = datetime.datetime.now(datetime.UTC)
-        self.bench = Bench(target.target, self.contract, folder, settings.reports / "output")
+        self.bench = Bench(target.target, self.contract, folder, settings.output)
         self.chosen: list[Scenario] = []
         self.skipped: list[ScenarioResult] = []
         for scenario in scenarios:
@@ -115,6 +115,9 @@ class Session:
                 await self.bench.stop()
         except HarnessError as failed:
             error = str(failed)
+        except asyncio.CancelledError:
+            self._tell(RunEnded(self._result("interrupted", watched)))
+            raise
         self._judge_again()
         result = self._result(error, watched)
         self._tell(RunEnded(result))
@@ -140,7 +143,9 @@ class Session:
                 "content; sendtwice could not tell mails apart: see target.api.request"
             )
         how, remedy = _canary_words(facts, events, self.bench.target.role)
-        raise HarnessError(f"the canary {how}; {remedy}")
+        output = self.settings.output
+        kept = f" (in {output})" if "output" in remedy and self.bench.target.processes else ""
+        raise HarnessError(f"the canary {how}; {remedy}{kept}")
 
     async def _play_all(self) -> None:
         expected = sum(
@@ -208,12 +213,16 @@ class Session:
         approval = "approval" in {*target.capabilities, *self.contract.capabilities}
         judgement = judge(self.contract, events, role=target.role, approval=approval)
         self.observed.update(judgement.observed)
-        known, fresh = self._split(scenario.id, judgement.findings)
+        findings = tuple(self._marked(scenario.id, f) for f in judgement.findings)
         facts = Facts(self.contract, events, target.role, approval)
-        failed = [f for f in fresh if f.level is Level.MUST]
+        failed = [f for f in findings if f.level is Level.MUST and f.known is None]
+        known = [f.known for f in findings if f.known is not None]
+        unmet = self._unmet(scenario.id, findings) if self.settings.strict_known else None
         verdict, reason = Verdict.PASSED, None
         if failed:
             verdict, reason = Verdict.FAILED, failed[0].message
+        elif unmet is not None:
+            verdict, reason = Verdict.FAILED, unmet
         elif judgement.absent:
             verdict, reason = Verdict.SKIPPED, judgement.absent[0]
         elif judgement.voids:
@@ -222,7 +231,7 @@ class Session:
             verdict, reason = Verdict.KNOWN, known[0]
         replay = None
         if verdict is Verdict.FAILED:
-            replay = str(replay_path(self.settings.reports, scenario.id))
+            replay = str(self.settings.replay_path(scenario.id))
         return ScenarioResult(
             scenario.id,
             scenario.title,
@@ -232,22 +241,24 @@ class Session:
             watched=self.bench.recorder.now() - self.ended_at.get(scenario.id, self.bench.recorder.now()),
             deliveries={op.name: facts.count(op.group) for op in facts.operations.values()},
             answers=_answers(facts),
-            findings=judgement.findings,
-            known=tuple(known),
+            findings=findings,
             replay=replay,
             history=tuple(events),
         )
 
-    def _split(self, scenario: str, findings: Sequence[Finding]) -> tuple[list[str], list[Finding]]:
-        known: list[str] = []
-        fresh: list[Finding] = []
-        for finding in findings:
-            accepted = next((k for k in self.target.known if self._accepts(k, scenario, finding)), None)
-            if accepted is None:
-                fresh.append(finding)
-            elif accepted.reason not in known:
-                known.append(accepted.reason)
-        return known, fresh
+    def _marked(self, scenario: str, finding: Finding) -> Finding:
+        """Return a finding with the reason for which the target file accepts it, if it does."""
+        accepted = next((k for k in self.target.known if self._accepts(k, scenario, finding)), None)
+        return finding if accepted is None else replace(finding, known=accepted.reason)
+
+    def _unmet(self, scenario: str, findings: Sequence[Finding]) -> str | None:
+        """Return why a known deviation of this scenario should be taken out of the target file: it did not happen."""
+        for known in self.target.known:
+            if fnmatch.fnmatchcase(scenario, known.scenario) and not any(
+                f.rule == known.rule for f in findings
+            ):
+                return f"the known deviation {known.rule} did not happen; take it out of the target file"
+        return None
 
     def _accepts(self, known: Known, scenario: str, finding: Finding) -> bool:
         in_time = known.until is None or known.until >= self.started.date()
@@ -263,8 +274,6 @@ class Session:
             self.results[scenario.id] = after
             if after.verdict is not before.verdict:
                 self._tell(ScenarioReopened(before, after))
-            if after.verdict is Verdict.FAILED and after.replay is not None:
-                write_saved(Path(after.replay), scenario, self.path, after, self.settings.seed)
 
     def _result(self, error: str | None, watched: float) -> RunResult:
         return RunResult(
@@ -296,10 +305,10 @@ def _canary_words(facts: Facts, events: Sequence[Event], role: str) -> tuple[str
         if told is not None and told.data["told"] == "sent":
             return "was reported as sent and did not reach the fake provider", "point the client at {api_url}"
         how = f"exit status {told.data['status']}" if told else "no exit status"
-        return f"was not sent ({how})", "see the client's output in reports/output"
+        return f"was not sent ({how})", "see the client's output"
     ended = next((e for e in events if e.kind is Kind.ENDED), None)
     if ended is None:
-        return "was never sent", "see the target's output in reports/output"
+        return "was never sent", "see the target's output"
     if ended.data["outcome"] != "answered":
         how = {
             "timed-out": "got no answer",
@@ -308,7 +317,7 @@ def _canary_words(facts: Facts, events: Sequence[Event], role: str) -> tuple[str
             "unreachable": "could not be sent: nothing listens there",
         }.get(ended.data["outcome"], ended.data["outcome"])
         detail = f" ({ended.data['detail']})" if ended.data.get("detail") else ""
-        return f"{how}{detail}", "check target url and see the target's output in reports/output"
+        return f"{how}{detail}", "check target url and see the target's output"
     status = ended.data["status"]
     body = " ".join(str(ended.data.get("body", "")).split())[:160]
     if 200 <= status < 300:

@@ -22,3 +22,12 @@ class RunSettings:
     strict_known: bool = False
     reports: Path = field(default_factory=lambda: Path("reports"))
     watch: float = 1.0  # seconds at the end of a run when the target file does not say retries_for
+
+    def replay_path(self, scenario: str) -> Path:
+        """Return where a scenario's saved failure is, in the folder of this run's reports."""
+        return self.reports / f"{scenario}.yaml"
+
+    @property
+    def output(self) -> Path:
+        """Where the target's own output is kept."""
+        return self.reports / "output"

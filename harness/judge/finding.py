@@ -17,6 +17,7 @@ class Finding:
     remedy: str
     events: tuple[int, ...]
     operation: str | None = None
+    known: str | None = None  # why the target file accepts it
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def worst(result: RunResult) -> ScenarioResult | None:
 
 
 def _badness(scenario: ScenarioResult) -> tuple[int, int, int]:
-    must = [f for f in scenario.findings if f.level is Level.MUST]
+    must = list(scenario.broken)
     # A scenario without a finding failed because all were required.
     if not must:
         return (1, 0, 0)
@@ -35,7 +35,7 @@ def reason(scenario: ScenarioResult) -> str:
     if scenario.verdict is Verdict.KNOWN:
         return "; ".join(scenario.known) or scenario.reason or "an accepted deviation"
     if scenario.verdict is Verdict.FAILED:
-        must = [f for f in scenario.findings if f.level is Level.MUST]
+        must = list(scenario.broken)
         return must[0].message if must else scenario.reason or "failed"
     if scenario.verdict is Verdict.PASSED:
         return ""

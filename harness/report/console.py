@@ -138,7 +138,7 @@ class Console:
         paper.line()
         mark, color = _MARKS[Verdict.FAILED]
         self._say(f"{mark} {scenario.id}  {scenario.title}", color, bold=True)
-        must = [f for f in scenario.findings if f.level is Level.MUST]
+        must = list(scenario.broken)
         for finding in must:
             self._wrapped(f"{finding.message} [{finding.rule}]", indent="  ", hanging="    ")
         if not must:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
+from sendtwice.harness.events import RunEnded, RunEvent, RunStarted
 from sendtwice.harness.fault_specs import FaultSpec
 from sendtwice.harness.judge import Finding
 from sendtwice.harness.redact import Redactor
@@ -23,9 +24,30 @@ from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.steps import Expect, HoldStep
 
 
-def replay_path(reports: Path, scenario_id: str) -> Path:
-    """Return where a scenario's saved failure is, in the folder of one run's reports."""
-    return reports / f"{scenario_id}.yaml"
+class SavedFailures:
+    """Writes each failed scenario to the place that its result names, when the run is over."""
+
+    def __init__(self, target_path: Path | None, contract: str | None, redactor: Redactor) -> None:
+        """``contract`` is what the run was judged by: a shipped name, or a file's path."""
+        self._target_path, self._contract, self._redactor = target_path, contract, redactor
+        self._scenarios: dict[str, Scenario] = {}
+
+    def __call__(self, event: RunEvent) -> None:
+        """Take one event of the runner."""
+        if isinstance(event, RunStarted):
+            self._scenarios = {scenario.id: scenario for scenario in event.scenarios}
+        elif isinstance(event, RunEnded):
+            for result in event.result.scenarios:
+                if result.replay is not None and result.id in self._scenarios:
+                    write_saved(
+                        Path(result.replay),
+                        self._scenarios[result.id],
+                        self._target_path,
+                        result,
+                        event.result.seed,
+                        contract=self._contract,
+                        redactor=self._redactor,
+                    )
 
 
 def write_saved(

@@ -66,7 +66,7 @@ def test_each_scenario_has_a_line_with_mark_verdict_seconds_and_reason() -> None
             ScenarioEnded(other("send.repeat", Verdict.PASSED)),
             ScenarioEnded(failed()),
             ScenarioEnded(other("send.burst", Verdict.INCONCLUSIVE, reason="a and b did not overlap")),
-            ScenarioEnded(other("send.hang-up", Verdict.KNOWN, known=("TICKET-412",))),
+            ScenarioEnded(other("send.hang-up", Verdict.KNOWN, reason="TICKET-412")),
         ]
     ).splitlines()
     assert lines[0].split() == ["✓", "send.repeat", "passed", "0.10", "s"]
@@ -143,7 +143,7 @@ def test_what_was_not_shown_is_listed_with_its_reasons() -> None:
             other("send.crash-after-answer", Verdict.SKIPPED, reason=why, needs=(why,)),
             other("scope.other-path", Verdict.SKIPPED, reason="the target has no /emails/batch (404)"),
             other("send.burst", Verdict.INCONCLUSIVE, reason="the fault never fired"),
-            other("send.hang-up", Verdict.KNOWN, known=("TICKET-412",)),
+            other("send.hang-up", Verdict.KNOWN, reason="TICKET-412"),
         ),
         width=200,
     )

@@ -13,9 +13,10 @@ from sendtwice.harness.redact import Redactor
 from sendtwice.harness.report.files import write_text
 from sendtwice.harness.report.jsonfile import Histories, JsonFile, LastRun, history_path, last_failed
 from sendtwice.harness.report.junit import JUnitFile
-from sendtwice.harness.report.saved import as_document, replay_path, write_saved
+from sendtwice.harness.report.saved import as_document, write_saved
 from sendtwice.harness.result import RunResult, Verdict
 from sendtwice.harness.scenario import Scenario, catalogue, load, parse
+from sendtwice.harness.settings import RunSettings
 from tests.harness.stories import failed, finding, other, run_of, twice
 
 
@@ -28,7 +29,7 @@ EVERY = run_of(
     other("send.repeat", Verdict.PASSED),
     other("key.max", Verdict.SKIPPED, reason="contract x names no longest key", needs=("no longest key",)),
     other("send.burst", Verdict.INCONCLUSIVE, reason="they did not overlap"),
-    other("send.hang-up", Verdict.KNOWN, known=("TICKET-412",)),
+    other("send.hang-up", Verdict.KNOWN, reason="TICKET-412"),
 )
 
 
@@ -154,7 +155,7 @@ def bare(scenario: Scenario) -> Scenario:
 
 @pytest.mark.parametrize("scenario", catalogue(), ids=lambda s: s.id)
 def test_every_scenario_is_the_same_after_saving_and_loading(scenario: Scenario, tmp_path: Path) -> None:
-    path = replay_path(tmp_path, scenario.id)
+    path = RunSettings(reports=tmp_path).replay_path(scenario.id)
     write_saved(path, scenario, tmp_path / "target.toml", failed(scenario.id), 3, contract="rasket")
     again = load(path)
     assert bare(again) == bare(scenario)
