@@ -40,6 +40,7 @@ class Habits:
     queued: bool = False
     waits: bool = False
     stores_refusals: bool = False
+    eager: bool = False  # whether the queue may hand over before the answer is out
     shared: bool = False  # whether equal contents are asked for under several keys
     flaw: str = ""
 
@@ -63,6 +64,8 @@ class Target:
     habits: Habits
     records: dict[tuple[object, ...], Record] = field(default_factory=dict)
     couriers: list[Work] = field(default_factory=list)
+    lagging: dict[str, Work] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
     jobs: list[Record] = field(default_factory=list)
     handing: list[HandOver] = field(default_factory=list)
     running: set[str] = field(default_factory=set)
@@ -82,11 +85,11 @@ class Target:
         keyless = ask.key is None
         tenant, mailbox = self.slot(ask)[1:]
         owner = "-".join(str(part) for part in (ask.key, tenant, mailbox) if part != "")
-        op = f"{n}" if keyless else owner
+        op = f"none.{n}" if keyless else owner
         content = f"c{ask.content}" if self.habits.shared else f"c{ask.content}-{op}"
         op = f"{content}-{op}"
         problem = "absent" if keyless and h.contract.key.presence.says("required") else None
-        group = next((g for o, g in h._groups.items() if o.startswith(f"{content}-")), None)
+        group = self.groups.setdefault(content, op)
         h.send(
             name,
             op=op,
@@ -95,7 +98,7 @@ class Target:
             sender=ask.sender,
             problem=problem,
             to=[f"{content}@sendtwice.test"],
-            group=group,
+            group=None if group == op else group,
         )
         self.running.add(name)
         if ask.caller == "never arrives":
@@ -107,29 +110,31 @@ class Target:
         if problem:
             answer: Answer = ("key_missing", None)
         else:
-            answer = yield from self._decide(ask, op)
+            answer = yield from self._decide(ask, op, name)
         yield
         if ask.caller == "leaves late":
             self._ends(name)
         elif name in self.running:
             self.running.discard(name)
             h.answer(name, answer[0], number=answer[1])
+        if name in self.lagging:
+            self.couriers.append(self.lagging.pop(name))
 
     def _ends(self, name: str, *, never_arrived: bool = False) -> None:
         self.running.discard(name)
         self.h.ends(name, "lost", never_arrived=never_arrived)
 
-    def _decide(self, ask: Ask, op: str) -> Generator[None, None, Answer]:
+    def _decide(self, ask: Ask, op: str, name: str) -> Generator[None, None, Answer]:
         while True:
             found = None if ask.key is None else self.records.get(self.slot(ask))
             if found is None or (self.habits.flaw == "no claim" and found.state == "running"):
-                return (yield from self._first(ask, op))
+                return (yield from self._first(ask, op, name))
             if found.ask.content != ask.content:
                 if self.habits.flaw == "no fingerprint" and found.state == "done":
-                    return (yield from self._first(ask, op))
+                    return (yield from self._first(ask, op, name))
                 return "conflict", None
             if self.habits.flaw == "executes twice" and found.state == "done":
-                return (yield from self._first(ask, op))
+                return (yield from self._first(ask, op, name))
             if self.habits.flaw == "hashes the time" and found.state == "done":
                 return "conflict", None
             if found.state == "running" and not self.habits.queued:
@@ -140,7 +145,7 @@ class Target:
             return self._again(found)
 
     def _again(self, found: Record) -> Answer:
-        if found.state == "refused":
+        if found.state == "refused" and not self.habits.queued:
             return "refused", None
         if found.state == "unknown" and not self.habits.queued:
             return "in_progress", None
@@ -148,7 +153,7 @@ class Target:
             return "replayed", self.number()
         return "replayed", found.number
 
-    def _first(self, ask: Ask, op: str) -> Generator[None, None, Answer]:
+    def _first(self, ask: Ask, op: str, name: str) -> Generator[None, None, Answer]:
         record = Record(ask, op, self.number())
         self.jobs.append(record)
         if ask.key is not None:
@@ -157,8 +162,10 @@ class Target:
         if self.habits.queued:
             if self.habits.flaw == "drops the mail":
                 record.state = "done"
-            else:
+            elif self.habits.eager:
                 self.couriers.append(work)
+            else:
+                self.lagging[name] = work
             yield
             return "accepted", record.number
         yield
@@ -211,8 +218,6 @@ class Target:
                 record.state = "done" if sky == "ok" else "unknown"
             self.handing.remove(made)
             yield
-        if self.habits.queued and record.state == "refused":
-            record.state = "done"  # it was accepted, and that is what a repeat is told
 
     def crash(self) -> None:
         """All work dies; what is on disk says what was claimed, begun and done."""
@@ -224,6 +229,7 @@ class Target:
                 h.tell(made, sent=False)
         self.handing.clear()
         self.couriers.clear()
+        self.lagging.clear()
         for record in self.jobs:
             if record.state != "running":
                 continue

@@ -1,0 +1,43 @@
+"""The shipped scenarios, as data."""
+
+import pytest
+
+from sendtwice.harness.scenario import FOLDER, Scenario, catalogue
+
+CATALOGUE = catalogue()
+
+#: Ids are API: they are never renamed once released. New ones are added here.
+PROMISED = """
+send.repeat send.response-lost send.request-lost send.response-cut send.concurrent send.burst
+send.in-flight-other-body send.other-body send.other-recipient send.same-content-two-keys send.no-key-twice
+send.reordered-fields send.hang-up send.provider-refuses send.provider-busy-then-well send.provider-silent
+send.refused-then-fixed send.crash-before-accept send.crash-after-accept send.crash-after-answer send.unknown-outcome
+key.empty key.max key.too-long key.odd-characters key.case key.duplicated-header key.missing
+scope.other-path scope.other-tenant scope.other-mailbox
+client.response-lost client.conflict
+webhook.twice webhook.ack-lost webhook.two-messages-same-body
+send.two-recipients send.other-subject send.crash-while-queued send.crash-queued-behind
+""".split()
+
+
+def test_every_promised_id_is_there() -> None:
+    assert sorted(PROMISED) == [scenario.id for scenario in CATALOGUE]
+
+
+@pytest.mark.parametrize("scenario", CATALOGUE, ids=lambda s: s.id)
+def test_a_scenario_says_why_it_exists_and_where_it_comes_from(scenario: Scenario) -> None:
+    assert scenario.why.strip()
+    assert scenario.source.strip()
+
+
+def test_a_file_is_named_for_its_scenario_and_lies_in_its_family() -> None:
+    for path in FOLDER.rglob("*.yaml"):
+        scenario = next(s for s in CATALOGUE if s.id == path.stem)
+        assert path.parent.name == scenario.family
+
+
+def test_smoke_is_the_windows_of_the_seeds_and_nothing_else() -> None:
+    for scenario in CATALOGUE:
+        assert ("smoke" in scenario.tags) == any(tag.startswith("seed:") for tag in scenario.tags), (
+            scenario.id
+        )
