@@ -193,9 +193,7 @@ class Control:
         place = Place(given["crossing"])
         verb, argument = _verb(given.get("fault"))
         if verb not in VERBS[place]:
-            raise _BadInputError(
-                f"{place} cannot be hit by {verb}; it knows: {', '.join(sorted(VERBS[place]))}"
-            )
+            raise _BadInputError(f"{place} cannot be hit by {verb}; it knows: {', '.join(sorted(VERBS[place]))}")
         stage = _text(given, "stage")
         if stage is not None and (stage not in STAGES or place.endswith("response")):
             raise _BadInputError(f"stage must be {' or '.join(STAGES)}, at a request; leave it out otherwise")
@@ -206,9 +204,7 @@ class Control:
             raise _BadInputError(f"at stage {stage} nothing is known of a {narrowed[0]} yet; leave it out")
         if "attempt" in given and "nth" in given:
             raise _BadInputError("attempt and nth mean the same; keep one")
-        label = _text(given, "label") or (
-            str(argument) if verb is Verb.HOLD and argument is not None else None
-        )
+        label = _text(given, "label") or (str(argument) if verb is Verb.HOLD and argument is not None else None)
         return Fault(
             place,
             verb,
@@ -253,9 +249,7 @@ class Control:
         return {"ok": True, "since": self._first_delivery}
 
     def _redrive(self, _: Request) -> Response:
-        return Response.of(
-            501, {"error": "webhooks cannot be redriven here yet; call your endpoint directly"}
-        )
+        return Response.of(501, {"error": "webhooks cannot be redriven here yet; call your endpoint directly"})
 
 
 async def _done(result: Any) -> Response:
@@ -326,9 +320,7 @@ def _body(request: Request, known: tuple[str, ...]) -> dict[str, Any]:
 
 def _verb(given: Any) -> tuple[Verb, str | float | None]:
     """Read ``lose`` or ``{delay: 2}``."""
-    name, argument = (
-        next(iter(given.items())) if isinstance(given, dict) and len(given) == 1 else (given, None)
-    )
+    name, argument = next(iter(given.items())) if isinstance(given, dict) and len(given) == 1 else (given, None)
     if not isinstance(name, str) or name not in set(Verb):
         hint = _near(str(name), list(Verb))
         raise _BadInputError(f'fault must be a verb, or a verb with its argument as {{"delay": 2}}; {hint}')
@@ -348,9 +340,7 @@ def _verb(given: Any) -> tuple[Verb, str | float | None]:
             if isinstance(argument, int) and not isinstance(argument, bool):
                 right = 200 <= argument <= 599
             elif isinstance(argument, str) and not right:
-                raise _BadInputError(
-                    f"{argument!r} is no class of answer; {_near(argument, list(AnswerClass))}"
-                )
+                raise _BadInputError(f"{argument!r} is no class of answer; {_near(argument, list(AnswerClass))}")
         case _:
             right = argument is None
     if not right:

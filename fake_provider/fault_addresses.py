@@ -56,10 +56,7 @@ class FaultAddresses:
         for mail in asked.mails:
             for recipient in mail.recipients:
                 # Nearly all recipients are no such address, and this is on the way of every mail.
-                if (
-                    recipient.lower().endswith(DOMAIN)
-                    and (match := _ADDRESS.fullmatch(recipient)) is not None
-                ):
+                if recipient.lower().endswith(DOMAIN) and (match := _ADDRESS.fullmatch(recipient)) is not None:
                     found += self._of(asked, recipient, match["name"].lower(), match["tag"] or "")
         return tuple(found)
 

@@ -162,9 +162,7 @@ class _Connection:
             if event is not h11.NEED_DATA:
                 return event
             if self.parser.they_are_waiting_for_100_continue:
-                self.writer.write(
-                    self.parser.send(h11.InformationalResponse(status_code=100, headers=[])) or b""
-                )
+                self.writer.write(self.parser.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
             self.parser.receive_data(await self.reader.read(65536))
 
     def reset(self) -> None:
@@ -212,9 +210,7 @@ class Endpoint:
 
     async def start(self, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> int:
         """Listen, and return the port."""
-        self._server = await asyncio.start_server(
-            self._accept, host, port, backlog=1024, limit=1 << 20, ssl=tls
-        )
+        self._server = await asyncio.start_server(self._accept, host, port, backlog=1024, limit=1 << 20, ssl=tls)
         self.port = self._server.sockets[0].getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         self.url = f"{'https' if tls else 'http'}://{shown}:{self.port}"
@@ -318,9 +314,7 @@ class Endpoint:
 
     async def _answer(self, connection: _Connection, request: Request) -> bool:
         """Handle one message; False when the connection is over."""
-        if self.control is not None and (
-            request.path.startswith("/_sendtwice/") or request.path == "/healthz"
-        ):
+        if self.control is not None and (request.path.startswith("/_sendtwice/") or request.path == "/healthz"):
             response = await self.control(request)
             connection.writer.write(connection.serialise(response, method=request.method))
             await connection.writer.drain()

@@ -76,9 +76,7 @@ class Ledger:
         """Deliver a mail to each of its recipients and return the number of the commit."""
         self.commits += 1
         for recipient in mail.recipients:
-            delivery = Delivery(
-                len(self.deliveries) + 1, self.commits, time.time(), recipient, mail, operation
-            )
+            delivery = Delivery(len(self.deliveries) + 1, self.commits, time.time(), recipient, mail, operation)
             self.deliveries.append(delivery)
             for listener in self._listeners:
                 listener(delivery)

@@ -67,9 +67,7 @@ class FakeProvider:
             addresses=self.addresses,
         )
         self._observe = observe
-        self.endpoint = Endpoint(
-            self.emulator, edge=edge, faults=self.faults, observe=self._note, control=self.control
-        )
+        self.endpoint = Endpoint(self.emulator, edge=edge, faults=self.faults, observe=self._note, control=self.control)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
         """Take up what an earlier process left, listen, and return the port."""

@@ -53,9 +53,7 @@ async def serve(
     if upstream_url is not None:
         dialect = dialects.load(upstream_dialect)
         upstream = HttpUpstream(upstream_url, dialect.contract, timeout=upstream_timeout)
-    provider = FakeProvider(
-        contracts.load(contract_name), edge="client", state=state or ":memory:", upstream=upstream
-    )
+    provider = FakeProvider(contracts.load(contract_name), edge="client", state=state or ":memory:", upstream=upstream)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread

@@ -51,9 +51,7 @@ def sign(secret: str, number: str, timestamp: float, body: bytes) -> dict[str, s
     }
 
 
-def verify(
-    secret: str, headers: Mapping[str, str], body: bytes, *, now: float, tolerance: float = TOLERANCE
-) -> None:
+def verify(secret: str, headers: Mapping[str, str], body: bytes, *, now: float, tolerance: float = TOLERANCE) -> None:
     """Raise :class:`BadSignatureError` unless this was signed with ``secret``, and lately.
 
     ``tolerance`` is how many seconds its timestamp may be away from ``now``.
@@ -69,9 +67,7 @@ def verify(
         raise BadSignatureError(f"webhook-timestamp is more than {tolerance:g} seconds away")
     expected = f"v1,{_signature(secret, given['webhook-id'], int(stamp), body)}"
     # Several signatures stand side by side while a secret is being changed.
-    if not any(
-        hmac.compare_digest(expected.encode(), s.encode()) for s in given["webhook-signature"].split()
-    ):
+    if not any(hmac.compare_digest(expected.encode(), s.encode()) for s in given["webhook-signature"].split()):
         raise BadSignatureError("no signature is right for this body")
 
 
@@ -113,9 +109,7 @@ def _signature(secret: str, number: str, timestamp: int, body: bytes) -> str:
     try:
         key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
-        raise ValueError(
-            "a webhook secret is whsec_ followed by base64; make one with make_secret()"
-        ) from None
+        raise ValueError("a webhook secret is whsec_ followed by base64; make one with make_secret()") from None
     signed = b".".join((number.encode(), str(timestamp).encode(), body))
     return base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
 

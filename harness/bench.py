@@ -169,9 +169,7 @@ class Bench:
         if self.target.role == "client" and "response" in fields:
             self._client_ended(scenario, operation, name, fields)
 
-    def _client_attempt(
-        self, kind: str, identity: Identity, wire: _Wire, fields: dict[str, Any]
-    ) -> str | None:
+    def _client_attempt(self, kind: str, identity: Identity, wire: _Wire, fields: dict[str, Any]) -> str | None:
         """Number the attempts that a client makes by itself, as they arrive."""
         if kind != Kind.CLIENT_REQUEST:
             return wire.attempt

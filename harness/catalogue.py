@@ -31,9 +31,7 @@ def lines(glob: str | None, *, as_json: bool) -> Iterator[str]:
             role = scenario.role
             yield f"role {role}"
         needs = needs_of(scenario)
-        yield f"  {scenario.id:<{width}}  {scenario.title}" + (
-            f"  [needs: {'; '.join(needs)}]" if needs else ""
-        )
+        yield f"  {scenario.id:<{width}}  {scenario.title}" + (f"  [needs: {'; '.join(needs)}]" if needs else "")
     yield ""
     yield f"{len(found)} scenarios; sendtwice explain ID says more"
 

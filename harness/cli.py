@@ -53,9 +53,7 @@ def main() -> None:
 @option("--require-all", is_flag=True, help="Skipped and inconclusive are failures.")
 @option("--write-known", "known_file", metavar="FILE", help="Add what failed to FILE as known deviations.")
 @option("--strict-known", is_flag=True, help="A known deviation that no longer happens is a failure.")
-@option(
-    "--dry-run", is_flag=True, help="Say what would be sent, to whom, with which faults; contact nothing."
-)
+@option("--dry-run", is_flag=True, help="Say what would be sent, to whom, with which faults; contact nothing.")
 @option("--url", metavar="URL", help="A running target without a file; its mail must come to port 8025.")
 @option("--path", metavar="PATH", help="With --url: where sends go.")
 @option("--body", metavar="@FILE", help="With --url: a JSON body with {to}, {subject}, {text}.")
@@ -138,9 +136,7 @@ def explain(name: str) -> None:
     metavar="NAME",
     help="How mail is handed over there.",
 )
-def serve(
-    contract: str, host: str, port: int, state: str | None, upstream: str | None, upstream_dialect: str
-) -> None:
+def serve(contract: str, host: str, port: int, state: str | None, upstream: str | None, upstream_dialect: str) -> None:
     """Serve a contract's API with faults: the fake provider, for developers in any language."""
     import asyncio  # noqa: PLC0415
 

@@ -89,15 +89,11 @@ def run(
     reporting = Reporting.taken_from(rest)
     contract = contract_of(contract)
     if url is None and (path or body or headers or key_header):
-        raise click.UsageError(
-            "--path, --body, -H and --key-header describe a target without a file; give --url too"
-        )
+        raise click.UsageError("--path, --body, -H and --key-header describe a target without a file; give --url too")
     if url is not None and target is not None:
         raise click.UsageError("give either TARGET.toml or --url, not both")
     if url is not None:
-        built = from_url.build(
-            url, path=path, body=body, headers=headers, key_header=key_header, contract=contract
-        )
+        built = from_url.build(url, path=path, body=body, headers=headers, key_header=key_header, contract=contract)
         plan = Plan(built, None, None, reporting)
     else:
         loaded, target_path = load_target(target)
@@ -122,9 +118,7 @@ def run(
     result = plan.play(remember=True)
     if known_file is not None and result.scenarios:
         added = known.write(Path(known_file), result)
-        click.echo(
-            f"sendtwice: {added} known deviation(s) added to {known_file}; give each its reason", err=True
-        )
+        click.echo(f"sendtwice: {added} known deviation(s) added to {known_file}; give each its reason", err=True)
     return result.exit_code
 
 
@@ -284,16 +278,12 @@ class Told:
             try:
                 subscriber(event)
             except OSError as error:
-                self._failed.append(
-                    f"{error.filename or 'a report'} cannot be written ({error.strerror or error})"
-                )
+                self._failed.append(f"{error.filename or 'a report'} cannot be written ({error.strerror or error})")
 
     def complain(self) -> None:
         """Say which reports could not be written."""
         if self._failed:
-            raise HarnessError(
-                f"{'; '.join(dict.fromkeys(self._failed))}; check the place and its permissions"
-            )
+            raise HarnessError(f"{'; '.join(dict.fromkeys(self._failed))}; check the place and its permissions")
 
 
 def contract_of(given: str | None) -> str | None:
@@ -338,9 +328,7 @@ def writable(folder: Path, option: str) -> None:
             raise PermissionError(13, "permission denied")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise click.UsageError(
-            f"{option}: {folder} cannot be written to ({reason}); name another place"
-        ) from None
+        raise click.UsageError(f"{option}: {folder} cannot be written to ({reason}); name another place") from None
 
 
 def until_signal(work: Coroutine[Any, Any, T]) -> T:

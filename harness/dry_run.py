@@ -12,9 +12,7 @@ from sendtwice.harness.settings import RunSettings
 from sendtwice.harness.target import Target, is_loopback
 
 
-def lines(
-    target: Target, contract: Contract, scenarios: Sequence[Scenario], settings: RunSettings
-) -> Iterator[str]:
+def lines(target: Target, contract: Contract, scenarios: Sequence[Scenario], settings: RunSettings) -> Iterator[str]:
     """Return what would happen, in the order in which it would."""
     body = target.target
     needs = {scenario.id: missing(scenario, body, contract) for scenario in scenarios}
@@ -22,9 +20,7 @@ def lines(
     yield f"dry run: nothing is contacted; a run would play {len(chosen)} of {len(scenarios)} scenarios"
     yield f"target: {body.name}, role {body.role}, contract {contract.name}"
     for process in body.processes:
-        yield f"starts: {' '.join(process.command)}" + (
-            f" (as {process.name})" if len(body.processes) > 1 else ""
-        )
+        yield f"starts: {' '.join(process.command)}" + (f" (as {process.name})" if len(body.processes) > 1 else "")
     if not body.processes and body.role != "client":
         yield "starts: nothing; the target must already run"
     where = _whom(target, contract)

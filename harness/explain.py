@@ -44,8 +44,7 @@ def rules_of(scenario: Scenario) -> list[str]:
     faults = [spec for item in items for spec in getattr(item, "at", ())]
     faults += [step.hold for step in scenario.steps if hasattr(step, "hold")]
     provider_fails = any(
-        spec.crossing in (Place.PROVIDER_REQUEST, Place.PROVIDER_RESPONSE)
-        and spec.verb not in ("hold", "delay")
+        spec.crossing in (Place.PROVIDER_REQUEST, Place.PROVIDER_RESPONSE) and spec.verb not in ("hold", "delay")
         for spec in faults
     )
     crash = any(isinstance(step, CrashStep) for step in scenario.steps)
@@ -53,9 +52,7 @@ def rules_of(scenario: Scenario) -> list[str]:
     found += ["at-most-once-after-unknown"] if provider_fails or crash else []
     found += ["no-lost-send"]
     if scenario.role == "api":
-        changed = any(
-            send.like and (send.change.to or send.change.subject or send.change.text) for send in sends
-        )
+        changed = any(send.like and (send.change.to or send.change.subject or send.change.text) for send in sends)
         found += ["conflict"] if changed else ["replay-fidelity", "no-false-conflict"]
         parallel = any(isinstance(step, ParallelStep) for step in scenario.steps)
         waiting = any(getattr(item, "wait", "answer") == "none" for item in items)
@@ -94,9 +91,7 @@ def _contract(contract: Contract) -> Iterator[str]:
     yield "contract" + (f"; extends {contract.extends}" if contract.extends else "")
     yield from _part("what", contract.summary)
     yield from _part("source", ", ".join(p for p in (contract.source, contract.as_of) if p))
-    yield from _part(
-        "request", f"{contract.request.method} {contract.request.path}, key in {contract.key.at}"
-    )
+    yield from _part("request", f"{contract.request.method} {contract.request.path}, key in {contract.key.at}")
     rows = list(_claims(contract))
     yield ""
     widths = [max(len(row[i]) for row in rows) for i in range(2)]

@@ -62,8 +62,7 @@ class FaultSpec(Strict):
                 good = number or self.argument in set(AnswerClass)
             case Verb.LOSE:
                 good = self.argument is None or (
-                    self.argument in LOSE_AT
-                    and self.crossing in (Place.CLIENT_RESPONSE, Place.WEBHOOK_RESPONSE)
+                    self.argument in LOSE_AT and self.crossing in (Place.CLIENT_RESPONSE, Place.WEBHOOK_RESPONSE)
                 )
             case Verb.HOLD:
                 good = self.argument is None or isinstance(self.argument, str)

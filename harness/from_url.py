@@ -68,9 +68,7 @@ def write(target: Target, path: Path) -> str:
         else:
             headers[name] = value
     request = api.request.model_dump(exclude_defaults=True, exclude_none=True)
-    parts = [
-        f"# Written by sendtwice run --url into {path.name}; keep it to run again without the options.\n"
-    ]
+    parts = [f"# Written by sendtwice run --url into {path.name}; keep it to run again without the options.\n"]
     parts += [f"# Credentials are not written down: set {' and '.join(hidden)}.\n"] if hidden else []
     parts.append(toml.table("[target]", {"name": body.name, "role": "api", "contract": body.contract}))
     parts.append(toml.table("\n[target.api]", {"url": api.url, **({"headers": headers} if headers else {})}))
@@ -94,9 +92,7 @@ def _body(given: str) -> Any:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        raise BadFileError(
-            where, f"is not valid JSON ({error.msg}); mend it there", line=error.lineno
-        ) from None
+        raise BadFileError(where, f"is not valid JSON ({error.msg}); mend it there", line=error.lineno) from None
     if not isinstance(data, dict):
         raise BadFileError(where, "is no JSON object; write the body of one send")
     if "to" not in placeholders.names(data):

@@ -30,9 +30,7 @@ def write(path: Path, result: RunResult) -> int:
                 continue
             present.add((scenario.id, finding.rule))
             reason = f"say why this is accepted; on {result.started[:10]}: {finding.message}"
-            entries.append(
-                toml.table(header, {"scenario": scenario.id, "rule": finding.rule, "reason": reason})
-            )
+            entries.append(toml.table(header, {"scenario": scenario.id, "rule": finding.rule, "reason": reason}))
     if entries:
         before = read_text(path) if path.exists() else ""
         glue = "" if not before else "\n" if before.endswith("\n") else "\n\n"

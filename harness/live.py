@@ -64,9 +64,7 @@ class Names:
         key = step.key if "key" in step.model_fields_set else (like.key if like else step.name)
         by = step.by or (like.by if like else "main")
         count = step.recipients or (like.count if like else 1)
-        recipient = (
-            like.operation if like and step.change.to != "other" and step.content is None else operation
-        )
+        recipient = like.operation if like and step.change.to != "other" and step.content is None else operation
         return self._plan(step.name, operation, recipient, content, key, by, count, step.change, like)
 
     def operate(self, step: Operate | Notify) -> Plan:
@@ -77,9 +75,7 @@ class Names:
         recipient = like.operation if like else operation
         plan = self._plan(step.name, operation, recipient, content, None, "main", 1, Change(), like)
         fresh = like is None or operation != like.operation
-        plan.event = getattr(step, "event", None) or (
-            f"evt_{token('e')}" if fresh or like is None else like.event
-        )
+        plan.event = getattr(step, "event", None) or (f"evt_{token('e')}" if fresh or like is None else like.event)
         return plan
 
     def redeliver(self, step: Redeliver) -> Plan:

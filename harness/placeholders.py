@@ -117,9 +117,7 @@ def takes_several_recipients(template: Any) -> bool:
     """Whether a body template has a list that grows with the recipients."""
     if isinstance(template, list) and len(template) == 1 and "to" in names(template):
         return not (isinstance(template[0], Mapping) and "subject" in names(template[0]))
-    items = (
-        template.values() if isinstance(template, Mapping) else template if isinstance(template, list) else ()
-    )
+    items = template.values() if isinstance(template, Mapping) else template if isinstance(template, list) else ()
     return any(takes_several_recipients(item) for item in items)
 
 

@@ -48,9 +48,7 @@ def replay(*, file: str, target: str | None, **rest: Any) -> int:
 def _own_target(file: str, saved: dict[str, Any]) -> str:
     named = saved.get("target")
     if not isinstance(named, str):
-        raise BadFileError(
-            file, "names no target; give one: sendtwice replay FILE TARGET.toml", where="saved"
-        )
+        raise BadFileError(file, "names no target; give one: sendtwice replay FILE TARGET.toml", where="saved")
     path = Path(file).parent / named
     if not path.exists():
         message = f"{named!r} is not there any more; give the target: sendtwice replay FILE TARGET.toml"

@@ -16,6 +16,4 @@ def _required(scenario: ScenarioResult) -> ScenarioResult:
     if scenario.verdict not in (Verdict.SKIPPED, Verdict.INCONCLUSIVE):
         return scenario
     why = scenario.reason or "; ".join(scenario.needs) or "no reason is given"
-    return replace(
-        scenario, verdict=Verdict.FAILED, reason=f"{scenario.verdict.value}, and all are required: {why}"
-    )
+    return replace(scenario, verdict=Verdict.FAILED, reason=f"{scenario.verdict.value}, and all are required: {why}")

@@ -181,9 +181,7 @@ class Play:
         """Let all leave at the same instant, and wait until all have ended or are held."""
         lives = [self._begin(self._plan(item), getattr(item, "at", ())) for item in items]
         for spec in faults:
-            self._arm(
-                spec, operation=lives[0].plan.uid, attempt=None, label=spec.hold_label or lives[0].plan.name
-            )
+            self._arm(spec, operation=lives[0].plan.uid, attempt=None, label=spec.hold_label or lives[0].plan.name)
         flights = [live.flight for live in lives]
         if self.bench.target.role == "client":
             for live in lives:
@@ -214,11 +212,11 @@ class Play:
                 label=spec.hold_label or plan.name,
             )
             live.armed.append(armed)
-            if role == "api" and spec.crossing is Place.CLIENT_RESPONSE and spec.verb is Verb.LOSE:
-                if spec.argument in (None, "before-answer"):
-                    hold = Fault(Place.PROVIDER_RESPONSE, Verb.HOLD, operation=plan.uid, label=plan.name)
-                    wires = self.bench.provider.faults
-                    live.flight.committed = self.gates.arm(hold, wires, label=plan.name, silent=True)
+            before_answer = spec.verb is Verb.LOSE and spec.argument in (None, "before-answer")
+            if role == "api" and spec.crossing is Place.CLIENT_RESPONSE and before_answer:
+                hold = Fault(Place.PROVIDER_RESPONSE, Verb.HOLD, operation=plan.uid, label=plan.name)
+                wires = self.bench.provider.faults
+                live.flight.committed = self.gates.arm(hold, wires, label=plan.name, silent=True)
         return live
 
     def _flight(self, plan: Plan) -> Flight:
@@ -226,7 +224,7 @@ class Play:
         if bench.target.role == "client":
             return client.flight(bench, self.scenario.id, plan)
         if bench.target.role == "consumer":
-            return consumer.flight(bench, self.scenario.id, plan, self.names)
+            return consumer.flight(bench, self.scenario.id, plan)
         return api.flight(bench, self.scenario.id, plan, self.names)
 
     async def _fly(self, live: Live) -> None:
@@ -331,9 +329,7 @@ class Play:
 
         def done() -> bool:
             seen = facts()
-            return not any(
-                undelivered(seen, group) and weather.doubt(seen, group) is None for group in seen.groups
-            )
+            return not any(undelivered(seen, group) and weather.doubt(seen, group) is None for group in seen.groups)
 
         return await bench.provider.ledger.wait(done, timeout=bench.target.timing.delivers_within)
 
@@ -353,9 +349,7 @@ class Play:
     async def _finish(self, name: str) -> None:
         """Retry with the same key until a definite answer, or for as long as that can be expected."""
         plan, timing = self.live[name].plan, self.bench.target.timing
-        lease = timing.lease or (
-            self.bench.contract.lease.value if self.bench.contract.lease.judged else None
-        )
+        lease = timing.lease or (self.bench.contract.lease.value if self.bench.contract.lease.judged else None)
         facts = Facts(self.bench.contract, self.bench.recorder.of(self.scenario.id), self.bench.target.role)
         doubtful = weather.uncertain(facts, {plan.operation}, until=None)
         limit = lease + 2 if lease is not None else FINISH_IN_DOUBT if doubtful else FINISH_FOR
@@ -396,9 +390,7 @@ class Play:
 
     async def _call(self, name: str, of: str | None) -> None:
         call = self.bench.target.calls[name]
-        plan = next(
-            (live.plan for live in self.live.values() if of is None or live.plan.operation == of), None
-        )
+        plan = next((live.plan for live in self.live.values() if of is None or live.plan.operation == of), None)
         status = await consumer.call(self.bench, call, self._answer_id(plan))
         self.record(Kind.CALL, operation=of, name=name, status=status)
 
@@ -410,9 +402,7 @@ class Play:
     def _record_overlaps(self) -> None:
         for names, spread in self.overlaps:
             flights = [self.live[name].flight for name in names]
-            times = [
-                (f.sent_at, f.ended_at) for f in flights if f.sent_at is not None and f.ended_at is not None
-            ]
+            times = [(f.sent_at, f.ended_at) for f in flights if f.sent_at is not None and f.ended_at is not None]
             met = any(a[0] < b[1] and b[0] < a[1] for i, a in enumerate(times) for b in times[i + 1 :])
             self.record(Kind.OVERLAP, attempts=names, overlapped=met, spread_us=round(spread, 1))
         for first, second in self.meetings:

@@ -51,11 +51,7 @@ class Scenario(Strict):
         if not isinstance(given, list):
             return given
         return [
-            {step: "target"}
-            if step in ("crash", "restart")
-            else {step: None}
-            if isinstance(step, str)
-            else step
+            {step: "target"} if step in ("crash", "restart") else {step: None} if isinstance(step, str) else step
             for step in given
         ]
 

@@ -8,7 +8,7 @@ on everything that was seen, late deliveries included.
 from __future__ import annotations
 
 import asyncio
-import datetime
+import datetime as dt
 import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -82,7 +82,7 @@ class Session:
         broken = unplayable(target.target, folder)
         if broken is not None:
             raise BadFileError(str(target_path), broken)
-        self.started = datetime.datetime.now(datetime.UTC)
+        self.started = dt.datetime.now(dt.UTC)
         self.bench = Bench(target.target, self.contract, folder, settings.output)
         self.chosen: list[Scenario] = []
         self.skipped: list[ScenarioResult] = []
@@ -142,7 +142,7 @@ class Session:
                 f"the canary was delivered to {strays[-1].data['recipient']} without a trace of its recipient or "
                 "content; sendtwice could not tell mails apart: see target.api.request"
             )
-        how, remedy = _canary_words(facts, events, self.bench.target.role)
+        how, remedy = _canary_words(events, self.bench.target.role)
         output = self.settings.output
         kept = f" (in {output})" if "output" in remedy and self.bench.target.processes else ""
         raise HarnessError(f"the canary {how}; {remedy}{kept}")
@@ -254,9 +254,7 @@ class Session:
     def _unmet(self, scenario: str, findings: Sequence[Finding]) -> str | None:
         """Return why a known deviation of this scenario should be taken out of the target file: it did not happen."""
         for known in self.target.known:
-            if fnmatch.fnmatchcase(scenario, known.scenario) and not any(
-                f.rule == known.rule for f in findings
-            ):
+            if fnmatch.fnmatchcase(scenario, known.scenario) and not any(f.rule == known.rule for f in findings):
                 return f"the known deviation {known.rule} did not happen; take it out of the target file"
         return None
 
@@ -298,7 +296,7 @@ def _answers(facts: Facts) -> dict[str, list[str]]:
     return {a.name: sorted(c.value for c in a.classes) if a.answered else [a.outcome] for a in facts.attempts}
 
 
-def _canary_words(facts: Facts, events: Sequence[Event], role: str) -> tuple[str, str]:
+def _canary_words(events: Sequence[Event], role: str) -> tuple[str, str]:
     """Return what became of the canary and what to do, when it did not reach the ledger."""
     if role == "client":
         told = next((e for e in events if e.kind is Kind.TOLD), None)
@@ -323,7 +321,8 @@ def _canary_words(facts: Facts, events: Sequence[Event], role: str) -> tuple[str
     if 200 <= status < 300:
         return (
             f"was answered {status} and did not reach the fake provider",
-            "the target may be using a real provider, so nothing more is sent: hand it {provider_url} or see target.provider",
+            "the target may be using a real provider, so nothing more is sent: "
+            "hand it {provider_url} or see target.provider",
         )
     return (
         f"was refused with {status}: {body}" if body else f"was refused with {status}",
@@ -338,7 +337,8 @@ def _check_remote(target: Target, settings: RunSettings) -> None:
     allowed = settings.allow_remote or (body.api is not None and body.api.allow_remote)
     if url and not allowed and not is_loopback(url.replace("{port}", "1")):
         raise HarnessError(
-            f"{url} is not on this machine; sendtwice sends there only with --allow-remote or target.api.allow_remote = true"
+            f"{url} is not on this machine; sendtwice sends there only with --allow-remote "
+            "or target.api.allow_remote = true"
         )
 
 
@@ -353,9 +353,7 @@ async def run(
     return await Session(target, target_path, scenarios, settings, subscribers).run()
 
 
-async def check(
-    target: Target, target_path: Path, scenarios: Sequence[Scenario], settings: RunSettings
-) -> CheckReport:
+async def check(target: Target, target_path: Path, scenarios: Sequence[Scenario], settings: RunSettings) -> CheckReport:
     """Start a target, send the canary, and say what a run would skip and why."""
     session = Session(target, target_path, scenarios, settings)
     lines: list[str] = []
@@ -370,9 +368,11 @@ async def check(
     lines.append(f"{target.target.name}: started, and the canary arrived")
     lines.append(f"{len(session.chosen)} scenarios can be played")
     role = target.target.role
-    for skipped in session.skipped:
-        if skipped.reason is not None and not skipped.reason.startswith("it is for role"):
-            lines.append(f"skipped: {skipped.id}: {'; '.join(skipped.needs)}")
+    lines += [
+        f"skipped: {skipped.id}: {'; '.join(skipped.needs)}"
+        for skipped in session.skipped
+        if skipped.reason is not None and not skipped.reason.startswith("it is for role")
+    ]
     other = sum(1 for s in scenarios if s.role != role)
     if other:
         lines.append(f"{other} scenarios are for other roles than {role}")

@@ -68,9 +68,7 @@ class Burst(Faulty):
         """Return the attempts as single steps: the first like ``like``, the others like the first."""
         operation = self.op or (None if self.like else self.name)
         return [
-            Send(
-                name=f"{self.name}.{i}", like=self.like or (f"{self.name}.1" if i > 1 else None), op=operation
-            )
+            Send(name=f"{self.name}.{i}", like=self.like or (f"{self.name}.1" if i > 1 else None), op=operation)
             for i in range(1, self.count + 1)
         ]
 

@@ -6,7 +6,7 @@ A target file (TOML) is read into :class:`Target`; :func:`effective_contract` la
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import ipaddress
 import re
 import tomllib
@@ -177,7 +177,7 @@ class Known(Strict):
     scenario: str
     rule: str
     reason: str
-    until: datetime.date | None = None
+    until: dt.date | None = None
 
 
 class Target(Strict):
@@ -208,9 +208,7 @@ def find_file(given: str | None) -> tuple[Path, bool]:
                 return pyproject, True
         except tomllib.TOMLDecodeError as error:
             raise BadFileError("pyproject.toml", f"is not valid TOML ({error}); mend it there") from None
-    raise BadFileError(
-        DEFAULT_FILE, "there is none here and no [tool.sendtwice] in pyproject.toml; name a target file"
-    )
+    raise BadFileError(DEFAULT_FILE, "there is none here and no [tool.sendtwice] in pyproject.toml; name a target file")
 
 
 def load(given: str | None) -> tuple[Target, Path]:
@@ -232,9 +230,7 @@ def effective_contract(target: Target, folder: Path, name: str | None = None) ->
         return contract
     request, answer = api.request, api.answer
     changed: dict[str, Any] = {
-        name: value
-        for name in ("method", "path", "headers", "body")
-        if (value := getattr(request, name)) is not None
+        name: value for name in ("method", "path", "headers", "body") if (value := getattr(request, name)) is not None
     }
     update: dict[str, Any] = {}
     if changed:
@@ -310,6 +306,4 @@ def _check_placeholders(target: Target, document: Document) -> None:
             raise BadFileError(document.path, str(error), where=where) from None
     for name in body.api.senders if body.api else {}:
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-            raise BadFileError(
-                document.path, f"{name!r} is no name; use a-z, 0-9 and -", where="target.api.senders"
-            )
+            raise BadFileError(document.path, f"{name!r} is no name; use a-z, 0-9 and -", where="target.api.senders")

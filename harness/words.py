@@ -65,11 +65,7 @@ def fault_in_words(spec: FaultSpec) -> str:
         case Verb.HOLD:
             text = f"{what} is held" + (f" as {spec.hold_label!r}" if spec.hold_label else "")
         case Verb.DELAY:
-            text = (
-                f"{what} comes {argument:g} s late"
-                if isinstance(argument, int | float)
-                else f"{what} comes late"
-            )
+            text = f"{what} comes {argument:g} s late" if isinstance(argument, int | float) else f"{what} comes late"
         case Verb.CUT:
             text = f"{what} is cut after {argument} bytes"
         case Verb.RESET:
@@ -80,11 +76,7 @@ def fault_in_words(spec: FaultSpec) -> str:
             text = f"{what} comes twice"
         case Verb.ANSWER:
             who = "the provider" if spec.crossing.value.startswith("provider") else "the other side"
-            text = (
-                f"{who} answers {argument:g}"
-                if isinstance(argument, int | float)
-                else f"{who} answers {argument}"
-            )
+            text = f"{who} answers {argument:g}" if isinstance(argument, int | float) else f"{who} answers {argument}"
     extra = [f"of {spec.of}"] if spec.of else []
     extra += [f"at its {spec.stage} stage"] if spec.stage else []
     extra += [f"number {spec.nth}"] if spec.nth > 1 else []

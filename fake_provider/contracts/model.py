@@ -261,9 +261,9 @@ class Contract(Strict):
     key: Key = Key()
     scope: Claim[list[Literal["tenant", "mailbox", "path", "method"]]] = unknown()
     fingerprint: Fingerprint = Fingerprint()
-    duplicates: Claim[
-        Literal["replay", "replay_current", "refuse", "redirect", "accept", "execute", "resume"]
-    ] = unknown()
+    duplicates: Claim[Literal["replay", "replay_current", "refuse", "redirect", "accept", "execute", "resume"]] = (
+        unknown()
+    )
     mismatch: Claim[Literal["refuse", "replay", "execute"]] = unknown()
     concurrent: Claim[Literal["refuse", "wait", "execute"]] = unknown()
     order: Claim[list[str]] = unknown()

@@ -62,9 +62,7 @@ def read(contract: Contract, request: Request, *, any_path: bool = False) -> Ask
     name, route = _route(contract, request, any_path=any_path)
     if route is None:
         status = 405 if name else 404
-        return Asked(
-            None, request.path, refusal=Refusal(AnswerClass.REFUSED, "There is nothing here.", status)
-        )
+        return Asked(None, request.path, refusal=Refusal(AnswerClass.REFUSED, "There is nothing here.", status))
     body = _body(request)
     items = body if isinstance(body, list) else [body]
     key, problem = _key(contract, request, body)
@@ -83,9 +81,7 @@ def read(contract: Contract, request: Request, *, any_path: bool = False) -> Ask
     if problem is None or asked.refusal is not problem or contract.key.invalid.played("refuse") == "refuse":
         return asked
     # The contract lets an invalid key pass: the send goes out unguarded.
-    return Asked(
-        name, asked.path, mails, asked.batch, key, refusal=_invalid(contract, items, mails), scope=asked.scope
-    )
+    return Asked(name, asked.path, mails, asked.batch, key, refusal=_invalid(contract, items, mails), scope=asked.scope)
 
 
 def _route(contract: Contract, request: Request, *, any_path: bool) -> tuple[str | None, Route | None]:
@@ -264,9 +260,7 @@ def _fingerprint(contract: Contract, request: Request, body: Any) -> str:
                 parts[part] = json.dumps(request.query, sort_keys=True)
             case "body" if body is not None and rules.field_order.played("same") == "same":
                 carrier, _, name = contract.key.at.partition(":")
-                parts[part] = json.dumps(
-                    pointers.without(body, name) if carrier == "body" else body, sort_keys=True
-                )
+                parts[part] = json.dumps(pointers.without(body, name) if carrier == "body" else body, sort_keys=True)
             case _:
                 parts[part] = request.body.decode("latin-1")
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

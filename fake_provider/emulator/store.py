@@ -157,9 +157,7 @@ class Store:
                 (state, provider, message.id),
             )
 
-    def settle(
-        self, entry: int, answer: AnswerClass, *, note: str | None = None, counted: float | None = None
-    ) -> None:
+    def settle(self, entry: int, answer: AnswerClass, *, note: str | None = None, counted: float | None = None) -> None:
         """Store the answer that repeats will get."""
         with self._transaction():
             self._db.execute(

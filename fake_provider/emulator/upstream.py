@@ -97,9 +97,12 @@ class HttpUpstream:
     def __init__(self, url: str, dialect: Contract, *, timeout: float = 5.0) -> None:
         """Post to ``url``; wait ``timeout`` seconds for an answer."""
         self.url, self.dialect, self.timeout = url.rstrip("/"), dialect, timeout
-        self.deduplicates = dialect.key.presence.played("none") != "none" and dialect.duplicates.played(
-            "execute"
-        ) in {"replay", "replay_current", "resume", "accept"}
+        self.deduplicates = dialect.key.presence.played("none") != "none" and dialect.duplicates.played("execute") in {
+            "replay",
+            "replay_current",
+            "resume",
+            "accept",
+        }
         # What the vendor promises at least; a key that may be forgotten guards nothing.
         retention = dialect.retention
         self.remembers = retention.at_least.played(math.inf) if self.deduplicates else 0.0
@@ -166,9 +169,7 @@ def read(dialect: Contract, status: int, data: Any) -> Outcome:
     """Understand a provider's answer."""
     if 200 <= status < 300:
         shapes = [*dialect.shapes(AnswerClass.ACCEPTED), *dialect.shapes(AnswerClass.REPLAYED)]
-        found = next(
-            (value for s in shapes if s.id and (value := pointers.get(data, s.id)) is not None), None
-        )
+        found = next((value for s in shapes if s.id and (value := pointers.get(data, s.id)) is not None), None)
         return Outcome(Kind.SENT, None if found is None else str(found))
     if status in (429, 503):
         return Outcome(Kind.BUSY)

@@ -39,8 +39,8 @@ class Flight:
     ended_at: float | None = None
     hung_up: bool = False
     task: asyncio.Task[None] | None = None
-    _last: bytes = b""
-    _request_fault: Armed | None = None
+    last: bytes = b""
+    request_fault: Armed | None = None
 
     @property
     def ready(self) -> bool:
@@ -64,7 +64,7 @@ class Caller:
     async def prepare(self, flight: Flight) -> None:
         """Connect and send all but the last byte; faults that keep the request from arriving end it here."""
         armed = self.faults.meet(Crossing(self.request, None, flight.operation, flight.name))
-        flight._request_fault = armed
+        flight.request_fault = armed
         built = flight.built
         host = flight.url.split("//", 1)[1].split("/", 1)[0]
         data = serialise(built.method, built.target, host, built.headers, built.body)
@@ -80,16 +80,14 @@ class Caller:
                 await flight.wire.write(data[: min(int(armed.fault.argument or 0), len(data) - 1)])
             else:
                 await flight.wire.write(data[:-1])
-            flight._last = data[-1:]
+            flight.last = data[-1:]
             if verb in (Verb.LOSE, Verb.RESET, Verb.CLOSE, Verb.CUT):
                 await flight.wire.flushed()
                 flight.wire.close() if verb is Verb.CLOSE else flight.wire.reset()
                 self._end(flight, "lost", detail="the request never arrived whole", never_arrived=True)
             elif verb is Verb.ANSWER and armed is not None:
                 flight.wire.reset()
-                self._end(
-                    flight, "lost", detail=f"a gateway answered {armed.fault.argument}", never_arrived=True
-                )
+                self._end(flight, "lost", detail=f"a gateway answered {armed.fault.argument}", never_arrived=True)
             elif verb is Verb.HOLD and armed is not None:
                 await armed.gate.wait()
             elif verb is Verb.DELAY and armed is not None:
@@ -105,7 +103,7 @@ class Caller:
         stamps = []
         for flight in ready:
             assert flight.wire is not None
-            flight.wire.write_now(flight._last)
+            flight.wire.write_now(flight.last)
             stamps.append(self.recorder.now())
         for flight, stamp in zip(ready, stamps, strict=True):
             flight.sent_at = stamp
@@ -128,7 +126,7 @@ class Caller:
         if not flight.ready or flight.wire is None:
             return
         wire = flight.wire
-        armed = flight._request_fault
+        armed = flight.request_fault
         copy: asyncio.Task[None] | None = None
         if armed is not None and armed.fault.verb is Verb.TWICE:
             copy = asyncio.ensure_future(self._send_copy(flight))

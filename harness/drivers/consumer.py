@@ -11,7 +11,7 @@ from sendtwice.harness import placeholders
 from sendtwice.harness.drivers.caller import Flight
 from sendtwice.harness.drivers.wire import Wire, serialise
 from sendtwice.harness.history import Kind
-from sendtwice.harness.live import Names, Plan
+from sendtwice.harness.live import Plan
 from sendtwice.harness.requests import Built
 from sendtwice.harness.target import CallOf
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sendtwice.harness.bench import Bench
 
 
-def flight(bench: Bench, scenario: str, plan: Plan, names: Names) -> Flight:
+def flight(bench: Bench, scenario: str, plan: Plan) -> Flight:
     """Return one delivery of an event: the id and the body stay, the time and the signature are new each time."""
     settings = bench.target.consumer
     assert settings is not None
@@ -49,9 +49,7 @@ def flight(bench: Bench, scenario: str, plan: Plan, names: Names) -> Flight:
         content=plan.event,
         path=target,
     )
-    return Flight(
-        plan.name, Built("POST", url, target, headers, body, plan.event), scenario, plan.operation, url
-    )
+    return Flight(plan.name, Built("POST", url, target, headers, body, plan.event), scenario, plan.operation, url)
 
 
 def payload(bench: Bench, event: str, values: dict[str, Any]) -> Any:

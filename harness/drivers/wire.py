@@ -85,7 +85,7 @@ class Wire:
             if event is h11.NEED_DATA:
                 data = await self._read()
                 if not data and (
-                    head is None or self._parser.their_state is h11.SEND_BODY and not self._until_close(head)
+                    head is None or (self._parser.their_state is h11.SEND_BODY and not self._until_close(head))
                 ):
                     raise ConnectionResetError("the connection was closed before the answer was whole")
                 self._parser.receive_data(data)

@@ -27,9 +27,7 @@ __all__ = ["RULES", "Finding", "Judgement", "Rule", "judge"]
 _WEIGHT = {Level.MUST: 0, Level.SHOULD: 1, Level.HOLE: 2, Level.OBSERVE: 3}
 
 
-def judge(
-    contract: Contract, events: Sequence[Event], *, role: str = "api", approval: bool = False
-) -> Judgement:
+def judge(contract: Contract, events: Sequence[Event], *, role: str = "api", approval: bool = False) -> Judgement:
     """Hold one scenario's history against a contract."""
     facts = Facts(contract, events, role, approval)
     findings = list(judge_effects(facts))
@@ -70,11 +68,7 @@ def _voids(facts: Facts) -> list[str]:
             found.append(f"the fault '{event.data['fault']}' never fired")
         elif event.kind is Kind.VOID:
             found.append(str(event.data["reason"]))
-        elif (
-            event.kind is Kind.OVERLAP
-            and not event.data["overlapped"]
-            and not event.data.get("answered_first")
-        ):
+        elif event.kind is Kind.OVERLAP and not event.data["overlapped"] and not event.data.get("answered_first"):
             found.append(f"{', '.join(event.data['attempts'])} were meant to overlap and did not")
         elif event.kind is Kind.DELIVERY and event.data.get("ambiguous"):
             found.append("the target's mail shows too little of its content to tell two operations apart")
@@ -113,9 +107,7 @@ def _nothing_shown(facts: Facts, attempt: Attempt) -> list[str]:
         return []
     plain = not (attempt.invalid or attempt.key_problem) and not facts.rivals(attempt)
     if plain and attempt.answered and not attempt.classes & (SUCCESS | {AnswerClass.PENDING}):
-        return [
-            f"{attempt.name}, a plain first send, was answered {attempt.status}: nothing of the window was shown"
-        ]
+        return [f"{attempt.name}, a plain first send, was answered {attempt.status}: nothing of the window was shown"]
     if attempt.invalid and attempt.answered and attempt.classes & SUCCESS:
         return [f"{attempt.name} was meant to be refused, and the target took it"]
     return []

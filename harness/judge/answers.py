@@ -71,11 +71,7 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
     for attempt in facts.attempts:
         if not (attempt.answered and attempt.classes & SUCCESS):
             continue
-        rivals = [
-            r
-            for r in facts.rivals(attempt)
-            if facts.shares_key(r, attempt) and r.operation == attempt.operation
-        ]
+        rivals = [r for r in facts.rivals(attempt) if facts.shares_key(r, attempt) and r.operation == attempt.operation]
         done = [r for r in rivals if r.succeeded and r.before(attempt)]
         if done and contract.replay.id.says("same") and any(r.id not in (None, attempt.id) for r in done):
             first = next(r for r in done if r.id not in (None, attempt.id))
@@ -86,10 +82,10 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
                 (*first.events, *attempt.events),
                 operation=attempt.operation,
             )
-        yield from _marker(facts, attempt, rivals, done)
+        yield from _marker(facts, attempt, done)
 
 
-def _marker(facts: Facts, attempt: Attempt, rivals: list[Attempt], done: list[Attempt]) -> Iterator[Finding]:
+def _marker(facts: Facts, attempt: Attempt, done: list[Attempt]) -> Iterator[Finding]:
     marker = facts.contract.replay.marker
     if not marker.judged:
         return

@@ -47,9 +47,7 @@ def matches(shape: AnswerShape, status: int, data: Any) -> bool:
     return shape.code is None or pointer(data, shape.code.at) in shape.code.one_of
 
 
-def classify(
-    contract: Contract, status: int, body: bytes | str, *, approval: bool = False
-) -> set[AnswerClass]:
+def classify(contract: Contract, status: int, body: bytes | str, *, approval: bool = False) -> set[AnswerClass]:
     """Return every class this answer may belong to; empty when the contract declares none like it.
 
     A shape with a code is more exact than one without: where it matches, it alone counts. Otherwise a 409 with the

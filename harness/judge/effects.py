@@ -63,6 +63,7 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
         elif not claim.judged:
             weight, note = Level.OBSERVE, "; the contract does not say whether it may"
     names = ", ".join(op.name for op in facts.groups[group])
+    permitted = f"{_times(limit)} {'is' if limit == 1 else 'are'} allowed"
     keys = sorted({a.key for a in _attempts(facts, group) if a.key})
     under = f" under {len(keys)} keys" if len(keys) > limit else ""
     events = [seq for c in commits for seq in (c.seq,)]
@@ -70,7 +71,7 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
     yield finding(
         facts.contract,
         rule,
-        f"{names}: {count} mails were delivered where {_times(limit)} {'is' if limit == 1 else 'are'} allowed{under}{note}",
+        f"{names}: {count} mails were delivered where {permitted}{under}{note}",
         tuple(sorted(set(events))),
         operation=facts.groups[group][0].name,
         weight=weight,
@@ -97,9 +98,7 @@ def undelivered(facts: Facts, group: str) -> list[Operation]:
     claimed = [op for op in facts.groups[group] if _claims(facts, op.name)]
     if facts.count(group, min) >= len(claimed) or _refused_later(facts, group, claimed):
         return []
-    if any(a.key is None for a in _attempts(facts, group)) and not facts.contract.key.presence.says(
-        "optional"
-    ):
+    if any(a.key is None for a in _attempts(facts, group)) and not facts.contract.key.presence.says("optional"):
         return []  # what becomes of equal mails without a key is nowhere promised
     return claimed
 
@@ -137,9 +136,7 @@ def _says_unknown(facts: Facts, group: str) -> bool:
     """Whether a target that was killed no longer claims success, but says that it does not know."""
     crash = max((e.seq for e in facts.events if e.kind is Kind.CRASH), default=None)
     last = [a for a in _attempts(facts, group) if a.answered and crash is not None and a.start > crash]
-    return (
-        bool(last) and bool(last[-1].classes & {A.UNKNOWN, A.IN_PROGRESS}) and not last[-1].classes & SUCCESS
-    )
+    return bool(last) and bool(last[-1].classes & {A.UNKNOWN, A.IN_PROGRESS}) and not last[-1].classes & SUCCESS
 
 
 def _refused_later(facts: Facts, group: str, claimed: list[Operation]) -> bool:
@@ -166,23 +163,15 @@ def _claims(facts: Facts, operation: str) -> list[Attempt]:
     """Return the attempts that were told 'done' for this operation, and may take it as said of their own content."""
     if facts.role == "client":
         sent = [
-            e
-            for e in facts.events
-            if e.kind is Kind.TOLD and e.operation == operation and e.data["told"] == "sent"
+            e for e in facts.events if e.kind is Kind.TOLD and e.operation == operation and e.data["told"] == "sent"
         ]
         return [a for a in facts.attempts if a.operation == operation] if sent else []
     if facts.role == "consumer":
-        return [
-            a
-            for a in facts.attempts
-            if a.operation == operation and a.answered and 200 <= (a.status or 0) < 300
-        ]
+        return [a for a in facts.attempts if a.operation == operation and a.answered and 200 <= (a.status or 0) < 300]
     mine = [a for a in facts.attempts if a.operation == operation and a.succeeded and not a.invalid]
     # Under a key that other content took first, a "success" is that content's replay: the conflict rule's business.
     return [
-        a
-        for a in mine
-        if not any(r.operation != operation and not facts.same_request(r, a) for r in facts.rivals(a))
+        a for a in mine if not any(r.operation != operation and not facts.same_request(r, a) for r in facts.rivals(a))
     ]
 
 
@@ -224,9 +213,7 @@ def _bad_keys(facts: Facts) -> Iterator[Finding]:
             bad not in (None, "absent", "undeclared")
             and (key.invalid.says("refuse") and (bad != "empty" or key.empty.says("invalid")))
         )
-        alone = all(
-            a is attempt or a.key_problem for a in _attempts(facts, facts.group_of(attempt.operation))
-        )
+        alone = all(a is attempt or a.key_problem for a in _attempts(facts, facts.group_of(attempt.operation)))
         commits = facts.commits.get(facts.group_of(attempt.operation), [])
         if refused and alone and commits and not attempt.classes & SUCCESS:
             yield finding(

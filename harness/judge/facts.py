@@ -140,15 +140,10 @@ class Facts:
             earlier = [a for a in attempts if a is not attempt and self.may_share_key(a, attempt)]
             if any(a.id is not None and a.id == attempt.id and a.before(attempt) for a in earlier):
                 attempt.classes.discard(AnswerClass.ACCEPTED)
-            elif not any(a.start < (attempt.end or 0) for a in earlier):
-                attempt.classes.discard(AnswerClass.REPLAYED)
-            elif (
+            elif not any(a.start < (attempt.end or 0) for a in earlier) or (
                 self.contract.replay.id.says("same")
                 and attempt.id is not None
-                and any(
-                    a.succeeded and a.id is not None and a.id != attempt.id and a.before(attempt)
-                    for a in earlier
-                )
+                and any(a.succeeded and a.id is not None and a.id != attempt.id and a.before(attempt) for a in earlier)
             ):
                 attempt.classes.discard(AnswerClass.REPLAYED)
 

@@ -78,7 +78,7 @@ def permission(facts: Facts, attempt: Attempt) -> Permission:
     if problem is not None:
         return problem
     if attempt.invalid:
-        return _invalid(facts, attempt)
+        return _INVALID
     rivals = facts.rivals(attempt)
     same = [r for r in rivals if facts.same_request(r, attempt)]
     other = [r for r in rivals if not facts.same_request(r, attempt)]
@@ -99,9 +99,9 @@ def permission(facts: Facts, attempt: Attempt) -> Permission:
     for rival in other:
         classes |= _after_other(facts, rival, attempt)
     # A server error is a fair first answer, never a fair answer to a lost race or to a repeat.
-    if [r for r in rivals if facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING]:
-        if not weather.trouble(facts, operations, until=attempt.end):
-            classes -= {A.FAILED, A.UNKNOWN}
+    met = any(facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING for r in rivals)
+    if met and not weather.trouble(facts, operations, until=attempt.end):
+        classes -= {A.FAILED, A.UNKNOWN}
     rule, why = _rule(facts, attempt, same, other)
     return Permission(frozenset(classes), rule, why)
 
@@ -134,8 +134,7 @@ def _after_same(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
         # Still running; or queued, unknown or failed, which a target may well call "in progress".
         running = not rival.before(attempt) or not rival.succeeded
         if running and (
-            contract.concurrent.permits("refuse")
-            or weather.trouble(facts, {rival.operation}, until=attempt.end)
+            contract.concurrent.permits("refuse") or weather.trouble(facts, {rival.operation}, until=attempt.end)
         ):
             found |= {A.IN_PROGRESS}
     if contract.concurrent.permits("execute") and not rival.before(attempt):
@@ -157,9 +156,7 @@ def _after_other(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
     if not rival.before(attempt) or not rival.succeeded:
         found |= {A.IN_PROGRESS}
     if rival.invalid or not rival.succeeded:
-        found |= (
-            {A.REFUSED} if refusal_policy(facts, rival) is None or _may_be_stored(facts, rival) else set()
-        )
+        found |= {A.REFUSED} if refusal_policy(facts, rival) is None or _may_be_stored(facts, rival) else set()
     return found
 
 
@@ -184,28 +181,23 @@ def _bad_key(facts: Facts, attempt: Attempt) -> Permission | None:
             allowed = {A.KEY_INVALID} | ({A.KEY_MISSING} if key.presence.says("required") else set())
             return Permission(frozenset(allowed), "key-syntax", "an empty key is invalid under the contract")
         case "undeclared":
-            return Permission(
-                frozenset(A), "key-syntax", "the contract does not say whether such a key is good"
-            )
+            return Permission(frozenset(A), "key-syntax", "the contract does not say whether such a key is good")
         case problem:
             if not key.invalid.says("refuse"):
                 # The page says what a key may be, not what becomes of another.
-                return Permission(
-                    frozenset(A), "key-syntax", f"what a key that is {problem} leads to is not declared"
-                )
+                return Permission(frozenset(A), "key-syntax", f"what a key that is {problem} leads to is not declared")
             return Permission(frozenset({A.KEY_INVALID}), "key-syntax", f"a key that is {problem} is invalid")
 
 
-def _invalid(facts: Facts, attempt: Attempt) -> Permission:
-    """A request that no API should take: whatever it says but a crash of its own is fair."""
-    return Permission(frozenset(A) - {A.FAILED}, "refusal-policy", "the request is not valid")
+#: A request that no API should take: whatever it is told but a crash of the server's own is fair.
+_INVALID = Permission(frozenset(A) - {A.FAILED}, "refusal-policy", "the request is not valid")
 
 
 def _alike(a: str | None, b: str | None) -> bool:
     """Whether two different keys are easily taken for one: equal but for case, blanks, or their ends."""
     if a is None or b is None or a == b:
         return False
-    return a.strip().casefold() == b.strip().casefold() or (len(a) > 32 and a[:32] == b[:32])  # noqa: PLR2004
+    return a.strip().casefold() == b.strip().casefold() or (len(a) > 32 and a[:32] == b[:32])
 
 
 def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attempt]) -> tuple[str, str]:
@@ -215,12 +207,11 @@ def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attem
         running = next((r for r in (*same, *other) if r.overlaps(attempt)), None)
         if running is not None:
             return "in-progress", f"{running.name} was in flight under this key"
-    if any(
-        r.invalid or (r.answered and r.classes & {A.REFUSED, A.FAILED} and not r.succeeded)
-        for r in (*same, *other)
-    ):
-        if not any(r.succeeded for r in same):
-            return "refusal-policy", "an earlier attempt under this key was refused"
+    refused = any(
+        r.invalid or (r.answered and r.classes & {A.REFUSED, A.FAILED} and not r.succeeded) for r in (*same, *other)
+    )
+    if refused and not any(r.succeeded for r in same):
+        return "refusal-policy", "an earlier attempt under this key was refused"
     sure = [r for r in other if facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING]
     if sure and not any(r.succeeded and r.before(attempt) for r in same):
         return "conflict", f"{sure[0].name} used this key for other content"
@@ -236,17 +227,11 @@ def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attem
         )
     if same:
         return "replay-fidelity", f"{same[0].name} had been answered under this key"
-    alike = [
-        a
-        for a in facts.attempts
-        if a is not attempt and a.start < attempt.start and _alike(a.key, attempt.key)
-    ]
+    alike = [a for a in facts.attempts if a is not attempt and a.start < attempt.start and _alike(a.key, attempt.key)]
     if alike and not other:
         return "key-syntax", f"no one used this key; {alike[0].name} used one much like it"
     elsewhere = [
-        a
-        for a in facts.attempts
-        if a is not attempt and a.key == attempt.key is not None and a.start < attempt.start
+        a for a in facts.attempts if a is not attempt and a.key == attempt.key is not None and a.start < attempt.start
     ]
     if elsewhere and not any(facts.shares_key(r, attempt) for r in (*same, *other)):
         return "isolation", f"{elsewhere[0].name} used this key in another scope"

@@ -20,14 +20,9 @@ def judge_progress(facts: Facts) -> Iterator[Finding]:
         if event.kind is not Kind.FINISHED or event.data.get("definite") or event.operation is None:
             continue
         last = facts.attempt(str(event.data["last"]))
-        if (
-            last is None
-            or not last.answered
-            or A.IN_PROGRESS not in last.classes
-            or A.UNKNOWN in last.classes - {A.IN_PROGRESS}
-        ):
-            if last is None or not (last.answered and last.classes == {A.IN_PROGRESS}):
-                continue
+        if last is None or not last.answered or last.classes != {A.IN_PROGRESS}:
+            # Unknown, or a status that may mean other things too: that is no proof of a stuck key.
+            continue
         mine = [a for a in facts.attempts if a.operation == event.operation and a.start < last.start]
         if weather.uncertain(facts, {event.operation}, until=last.end):
             lease = facts.contract.lease
@@ -46,7 +41,7 @@ def judge_progress(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def judge_expectations(facts: Facts, last: int | None = None) -> Iterator[Finding]:
+def judge_expectations(facts: Facts) -> Iterator[Finding]:
     """What the scenario states beyond the contract."""
     for event in facts.events:
         if event.kind is not Kind.EXPECTED:
@@ -65,11 +60,7 @@ def _deliveries(facts: Facts, event: Event) -> Iterator[Finding]:
     for names, bounds in event.data.get("deliveries", ()):
         low, high = bounds
         groups = {facts.group_of(name) for name in names}
-        seen = (
-            facts
-            if final
-            else Facts(facts.contract, [e for e in facts.events if e.seq < event.seq], facts.role)
-        )
+        seen = facts if final else Facts(facts.contract, [e for e in facts.events if e.seq < event.seq], facts.role)
         least = sum(seen.count(group, min) for group in groups)
         most = sum(seen.count(group, max) for group in groups)
         if low <= least and most <= high:
@@ -96,7 +87,8 @@ def _answers(facts: Facts, event: Event) -> Iterator[Finding]:
             classes = {A(c) for c in wanted}
             wrong = [a for a in attempts if not a.classes & classes]
             if wrong:
-                text = f"{wrong[0].name} was answered {wrong[0].status} ({named(wrong[0].classes)}); expected {named(classes)}"
+                seen = f"{wrong[0].status} ({named(wrong[0].classes)})"
+                text = f"{wrong[0].name} was answered {seen}; expected {named(classes)}"
                 yield finding(facts.contract, "expected", text, events, weight=_weight(event))
             continue
         rest = {A(c) for c in wanted["rest"]}
@@ -106,9 +98,7 @@ def _answers(facts: Facts, event: Event) -> Iterator[Finding]:
             could = [a for a in attempts if A(name) in a.classes]
             must = [a for a in could if not a.classes & rest]
             if len(could) < number or len(must) > number:
-                text = (
-                    f"{', '.join(names)}: {len(could)} of {len(attempts)} answered {name}; expected {number}"
-                )
+                text = f"{', '.join(names)}: {len(could)} of {len(attempts)} answered {name}; expected {number}"
                 yield finding(facts.contract, "expected", text, events, weight=_weight(event))
 
 

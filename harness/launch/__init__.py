@@ -56,4 +56,5 @@ class External:
 
     def port(self, name: str | None = None) -> int:
         """It has its own port, in its URL."""
+        del name
         return 0

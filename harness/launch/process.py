@@ -74,11 +74,7 @@ class Processes:
             await self._start(running)
 
     def _named(self, name: str) -> list[_Running]:
-        return (
-            list(self._running.values())
-            if name == "target" and name not in self._running
-            else [self._running[name]]
-        )
+        return list(self._running.values()) if name == "target" and name not in self._running else [self._running[name]]
 
     async def crash(self, name: str) -> None:
         """SIGKILL to the whole group, then wait until the kernel has closed its sockets."""

@@ -68,9 +68,7 @@ class Console:
             case Watching(seconds=seconds):
                 self._paper.progress(f"watching for late mails for {blocks.duration(seconds)}")
             case ScenarioReopened(before=before, after=after):
-                change = (
-                    f"{before.verdict.value} → {after.verdict.value}: {blocks.reason(after) or 'a late mail'}"
-                )
+                change = f"{before.verdict.value} → {after.verdict.value}: {blocks.reason(after) or 'a late mail'}"
                 self._say(f"↺ {after.id}  {change}", "yellow")
             case RunEnded(result=result):
                 self._finished(result)
@@ -176,9 +174,7 @@ class Console:
                 self._paper.line()
                 self._say(title, bold=True)
             for finding, ids in found:
-                self._wrapped(
-                    f"{finding.message} [{finding.rule}; {_listed(ids)}]", indent="  ", hanging="    "
-                )
+                self._wrapped(f"{finding.message} [{finding.rule}; {_listed(ids)}]", indent="  ", hanging="    ")
         if result.observed and self._verbosity > 0:
             self._paper.line()
             self._say("Habits that the contract leaves open", bold=True)

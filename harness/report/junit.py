@@ -74,16 +74,10 @@ class JUnitFile:
             case Verdict.FAILED:
                 finding = next((f for f in scenario.findings if f.level is Level.MUST), None)
                 message = finding.message if finding else reason or "failed"
-                self._say(
-                    case, "failure", message, self._evidence(scenario), finding.rule if finding else "failed"
-                )
+                self._say(case, "failure", message, self._evidence(scenario), finding.rule if finding else "failed")
             case Verdict.SKIPPED | Verdict.INCONCLUSIVE:
-                message = (
-                    f"{scenario.verdict.value}: {reason or '; '.join(scenario.needs) or 'no reason given'}"
-                )
-                self._say(
-                    case, "failure" if self._require_all else "skipped", message, "", scenario.verdict.value
-                )
+                message = f"{scenario.verdict.value}: {reason or '; '.join(scenario.needs) or 'no reason given'}"
+                self._say(case, "failure" if self._require_all else "skipped", message, "", scenario.verdict.value)
             case Verdict.KNOWN:
                 message = f"known: {'; '.join(scenario.known) or reason}"
                 self._say(case, "skipped", message, "", "known")

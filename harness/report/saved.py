@@ -75,9 +75,7 @@ def write_saved(
     }
     data = as_document(scenario)
     data["saved"] = {name: value for name, value in saved.items() if value not in (None, "")}
-    text = yaml.dump(
-        data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
-    )
+    text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False)
     write_text(path, text)
 
 

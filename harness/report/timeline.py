@@ -102,9 +102,7 @@ class _Story:
         request = event.data.get("request", event.data)
         plan = self._attempts.get(event.attempt)
         parts = urlsplit(str(request.get("url", "")))
-        target = (
-            f" {request.get('method', '')} {parts.path}{'?' + parts.query if parts.query else ''}".rstrip()
-        )
+        target = f" {request.get('method', '')} {parts.path}{'?' + parts.query if parts.query else ''}".rstrip()
         target = target or " the API"  # role client: only what the emulator saw is known
         particulars = self._particulars(plan) if plan else ""
         seqs = (plan.seq,) if plan else ()
@@ -121,9 +119,7 @@ class _Story:
             (
                 other
                 for other in self._attempts.values()
-                if other.seq < plan.seq
-                and data.get("key") is not None
-                and other.data.get("key") == data["key"]
+                if other.seq < plan.seq and data.get("key") is not None and other.data.get("key") == data["key"]
             ),
             None,
         )
@@ -150,9 +146,7 @@ class _Story:
         return self.line(event, edge, f"{shape}: {_braced(detail)}" if detail else shape, who)
 
     def told(self, event: Event) -> Line:
-        return self.line(
-            event, "target", f"says of {event.operation}: {str(event.data.get('told')).replace('_', ' ')}"
-        )
+        return self.line(event, "target", f"says of {event.operation}: {str(event.data.get('told')).replace('_', ' ')}")
 
     # -- the provider ---------------------------------------------------------------------------------------
 
@@ -186,9 +180,7 @@ class _Story:
         return self.line(event, "provider", " ".join(lost.split()))
 
     def discarded(self, event: Event) -> Line:
-        return self.line(
-            event, "provider", f"a dead caller's mail{self._of(event)} is discarded, not committed"
-        )
+        return self.line(event, "provider", f"a dead caller's mail{self._of(event)} is discarded, not committed")
 
     def stray(self, event: Event) -> Line:
         to = event.data.get("recipient") or ", ".join(map(str, event.data.get("recipients", ())))
@@ -200,9 +192,7 @@ class _Story:
         path = urlsplit(str(event.data.get("url", ""))).path or "the target"
         who = str(event.attempt or event.operation or "")
         seqs = (plan.seq,) if plan else ()
-        return self.line(
-            event, "webhook", f"{{who}} → {_braced(path)}  event={_braced(str(number))}", who, seqs=seqs
-        )
+        return self.line(event, "webhook", f"{{who}} → {_braced(path)}  event={_braced(str(number))}", who, seqs=seqs)
 
     # -- faults and processes -------------------------------------------------------------------------------
 
@@ -219,9 +209,7 @@ class _Story:
         if event.attempt is not None:
             return self._ends.get(event.attempt) in ("lost", "never-sent")
         return any(
-            self._ends.get(name) == "lost"
-            for name, plan in self._attempts.items()
-            if plan.operation == event.operation
+            self._ends.get(name) == "lost" for name, plan in self._attempts.items() if plan.operation == event.operation
         )
 
     def unfired(self, event: Event) -> Line:
@@ -267,11 +255,7 @@ class _Story:
         waited, arrived = float(event.data.get("waited", 0)), event.data.get("arrived")
         if arrived is False or arrived == 0:
             return self.line(event, "harness", f"waited {waited:.1f} s: what was promised did not arrive")
-        return (
-            self.line(event, "harness", f"waited {waited:.1f} s for what was promised")
-            if waited >= 1
-            else None
-        )
+        return self.line(event, "harness", f"waited {waited:.1f} s for what was promised") if waited >= 1 else None
 
     def void(self, event: Event) -> Line:
         return self.line(event, "harness", str(event.data.get("reason", "")))
@@ -307,11 +291,7 @@ def _drawn_together(lines: Sequence[Line]) -> list[Line]:
     start = 0
     while start < len(lines):
         first, end = lines[start], start + 1
-        while (
-            end < len(lines)
-            and first.who
-            and (lines[end].edge, lines[end].shape) == (first.edge, first.shape)
-        ):
+        while end < len(lines) and first.who and (lines[end].edge, lines[end].shape) == (first.edge, first.shape):
             end += 1
         run = lines[start:end]
         if len(run) >= 3:
