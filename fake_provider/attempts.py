@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from sendtwice.fake_provider.http import Request, Response
 from sendtwice.fake_provider.ledger import Mail
+from sendtwice.fake_provider.messages import Request, Response
 
 
 @dataclass(slots=True)

@@ -21,8 +21,8 @@ from sendtwice.fake_provider.contracts.model import AnswerClass
 from sendtwice.fake_provider.emulator.engine import Emulator
 from sendtwice.fake_provider.fault_addresses import FaultAddresses
 from sendtwice.fake_provider.faults import ARGUMENT, STAGES, VERBS, Armed, Fault, Faults, Place, Verb
-from sendtwice.fake_provider.http import Request, Response
 from sendtwice.fake_provider.ledger import Delivery, Ledger
+from sendtwice.fake_provider.messages import Request, Response
 
 _FILTERS = ("since", "to", "key", "operation")
 _LOSE = ("before-answer", "first-byte", "in-body")

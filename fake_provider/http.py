@@ -18,122 +18,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
-import select
-import socket
 import ssl
-import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, Protocol
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
 
 import h11
 
 from sendtwice.fake_provider.faults import Armed, Crossing, Fault, Faults, Place, Verb
+from sendtwice.fake_provider.messages import Control, Exchange, Observe, Request, Response, Service
+from sendtwice.fake_provider.sockets import abort, peer_closed, readable, unsent
 
 MAX_BODY = 32 * 1024 * 1024
 #: The connection whose message is being performed: a ledger's listener learns from it who caused a commit.
 current_connection: ContextVar[int | None] = ContextVar("current_connection", default=None)
 _FOREVER = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A complete message from a caller."""
-
-    method: str
-    target: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
-    connection: int = 0
-
-    @property
-    def path(self) -> str:
-        """The path without its query."""
-        try:
-            return urlsplit(self.target).path
-        except ValueError:  # "//[": not a URL, and still a message that must be answered
-            return self.target.partition("?")[0]
-
-    @property
-    def query(self) -> dict[str, str]:
-        """The query's fields; of a repeated one the first."""
-        return {name: values[0] for name, values in parse_qs(self.target.partition("?")[2]).items()}
-
-    def all(self, name: str) -> list[str]:
-        """Every value of a header, in order."""
-        return [value for known, value in self.headers if known == name.lower()]
-
-    def header(self, name: str) -> str | None:
-        """Return the first value of a header."""
-        return next(iter(self.all(name)), None)
-
-    def json(self) -> Any:
-        """Return the body as JSON, or None when it is none."""
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):  # ten thousand brackets are no JSON that anyone means
-            return None
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """What a service answers."""
-
-    status: int
-    body: bytes = b""
-    headers: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, status: int, data: Any, headers: dict[str, str] | None = None) -> Response:
-        """Return a JSON answer."""
-        body = json.dumps(data, separators=(",", ":")).encode()
-        return cls(status, body, {"Content-Type": "application/json", **(headers or {})})
-
-
-class Exchange(Protocol):
-    """One message that a service has understood and not yet acted on."""
-
-    operation: str | None
-    attempt: str | None
-    key: str | None
-    faults: tuple[Fault, ...]
-    notes: dict[str, Any]
-
-    async def perform(self) -> Response:
-        """Commit the effect and return the answer."""
-
-    def answer(self, what: str | float) -> Response:
-        """Return an answer of another kind (a status or an answer class), with nothing committed."""
-
-
-class Service(Protocol):
-    """What stands behind an endpoint."""
-
-    def begin(self, request: Request) -> Exchange:
-        """Understand a message, changing nothing."""
-
-
-class Observe(Protocol):
-    """Receives what happened on an endpoint."""
-
-    def __call__(self, kind: str, /, **fields: Any) -> None:
-        """Note one event."""
-
-
-Control = Callable[[Request], Awaitable[Response]]
-
-
-def abort(transport: asyncio.BaseTransport) -> None:
-    """End a connection with an RST, as when a peer dies or a firewall drops it."""
-    sock: socket.socket | None = transport.get_extra_info("socket")
-    if sock is not None and sock.fileno() >= 0:
-        with contextlib.suppress(OSError):
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    if isinstance(transport, asyncio.WriteTransport):
-        transport.abort()
 
 
 class _Connection:
@@ -251,7 +150,7 @@ class Endpoint:
             # What died in the backlog must be accepted before it can be told from who connects afterwards.
             # The kernel has no event for a backlog that is empty.
             listening = self._server.sockets if self._server is not None else ()
-            while any(map(_readable, listening)):  # noqa: ASYNC110
+            while any(map(readable, listening)):
                 await asyncio.sleep(0)
             for _ in range(20):  # let the loop read what is already there
                 await asyncio.sleep(0)
@@ -432,36 +331,6 @@ class Endpoint:
                 return True
             case _:
                 return armed.fault.stage is not None
-
-
-def unsent(sock: socket.socket) -> int:
-    """Return how many written bytes the peer's kernel has not acknowledged; 0 where that cannot be asked."""
-    import fcntl  # noqa: PLC0415  # not on every platform
-    import termios  # noqa: PLC0415
-
-    try:
-        return int(struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0"))[0])
-    except OSError:
-        return 0
-
-
-def peer_closed(sock: socket.socket) -> bool:
-    """Whether the peer's end has come to our kernel, read or not (Linux: the state in TCP_INFO)."""
-    option = getattr(socket, "TCP_INFO", None)
-    try:
-        if option is not None:
-            return sock.getsockopt(socket.IPPROTO_TCP, option, 1)[0] in (7, 8)  # CLOSE, CLOSE_WAIT
-        return sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-
-
-def _readable(sock: socket.socket) -> bool:
-    poll = select.poll()
-    poll.register(sock.fileno(), select.POLLIN)
-    return bool(poll.poll(0))
 
 
 async def _first(*waits: Awaitable[Any]) -> None:

@@ -19,8 +19,9 @@ from sendtwice.fake_provider.emulator.store import Store
 from sendtwice.fake_provider.emulator.upstream import LedgerUpstream, Upstream
 from sendtwice.fake_provider.fault_addresses import FaultAddresses
 from sendtwice.fake_provider.faults import Crossing, Fault, Faults
-from sendtwice.fake_provider.http import Endpoint, Observe
+from sendtwice.fake_provider.http import Endpoint
 from sendtwice.fake_provider.ledger import Ledger, Mail
+from sendtwice.fake_provider.messages import Observe
 
 
 class FakeProvider:

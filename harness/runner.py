@@ -340,11 +340,11 @@ class Play:
             # Noted first: the end of what the process was doing must not seem to come before its cause.
             self.record(Kind.CRASH, process=name)
             await self.bench.launcher.crash(name)
-        waits = [live.flight.ended.wait() for live in self.live.values()]
-        if name == "target" and waits:
+        if name == "target":
+            # What was in flight breaks off at once: the kernel has closed the dead process's sockets.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(2):
-                    await asyncio.gather(*waits)
+                    await asyncio.gather(*(live.flight.ended.wait() for live in self.live.values()))
 
     async def _finish(self, name: str) -> None:
         """Retry with the same key until a definite answer, or for as long as that can be expected."""

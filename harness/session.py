@@ -321,8 +321,10 @@ def _canary_words(events: Sequence[Event], role: str) -> tuple[str, str]:
     if 200 <= status < 300:
         return (
             f"was answered {status} and did not reach the fake provider",
-            "the target may be using a real provider, so nothing more is sent: "
-            "hand it {provider_url} or see target.provider",
+            (
+                "the target may be using a real provider, so nothing more is sent: "
+                "hand it {provider_url} or see target.provider"
+            ),
         )
     return (
         f"was refused with {status}: {body}" if body else f"was refused with {status}",

@@ -13,7 +13,7 @@ from typing import Any
 
 from sendtwice.fake_provider.contracts.model import AnswerClass, AnswerShape, Contract
 from sendtwice.fake_provider.emulator import pointers
-from sendtwice.fake_provider.http import Response
+from sendtwice.fake_provider.messages import Response
 
 #: What a class answers with when its contract names no status, or only a hundred of them.
 CUSTOMARY = {

@@ -23,8 +23,8 @@ from sendtwice.fake_provider.emulator.requests import Asked, Refusal, read
 from sendtwice.fake_provider.emulator.store import Claim, Entry, Store
 from sendtwice.fake_provider.emulator.upstream import Upstream
 from sendtwice.fake_provider.faults import Fault
-from sendtwice.fake_provider.http import Request, Response
 from sendtwice.fake_provider.ledger import Mail
+from sendtwice.fake_provider.messages import Request, Response
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ from urllib.parse import parse_qsl
 
 from sendtwice.fake_provider.contracts.model import AnswerClass, Contract, Route
 from sendtwice.fake_provider.emulator import pointers
-from sendtwice.fake_provider.http import Request
 from sendtwice.fake_provider.ledger import Mail
+from sendtwice.fake_provider.messages import Request
 
 _ANGLED = re.compile(r"<([^<>]*)>\s*$")
 _CHARSETS = {

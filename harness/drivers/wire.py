@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from sendtwice.fake_provider.http import abort, unsent
+from sendtwice.fake_provider.sockets import abort, unsent
 
 #: What is kept of an answer's body; the rest is read and counted.
 KEEP = 256 * 1024

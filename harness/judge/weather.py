@@ -118,7 +118,7 @@ def uncertain(facts: Facts, operations: set[str], *, until: int | None) -> bool:
             return True
         if event.kind is Kind.PROVIDER_RESPONSE and mine and not event.data.get("sent"):
             return True
-        if event.kind is Kind.FIRED and mine and event.data["verb"] in (Verb.RESET, Verb.CLOSE, Verb.LOSE, Verb.CUT):
-            if str(event.data["place"]).startswith("provider."):
-                return True
+        fired = event.kind is Kind.FIRED and mine and str(event.data["place"]).startswith("provider.")
+        if fired and event.data["verb"] in (Verb.RESET, Verb.CLOSE, Verb.LOSE, Verb.CUT):
+            return True
     return False

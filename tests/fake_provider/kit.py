@@ -23,7 +23,7 @@ from sendtwice.fake_provider.contracts import Contract
 from sendtwice.fake_provider.emulator.engine import Emulator
 from sendtwice.fake_provider.emulator.store import Store
 from sendtwice.fake_provider.emulator.upstream import Kind, Outcome
-from sendtwice.fake_provider.http import Request, Response
+from sendtwice.fake_provider.messages import Request, Response
 from sendtwice.fake_provider.ledger import Mail
 from sendtwice.fake_provider.provider import FakeProvider
 

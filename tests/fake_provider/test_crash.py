@@ -28,7 +28,7 @@ from sendtwice.fake_provider.emulator.engine import Emulator
 from sendtwice.fake_provider.emulator.store import Claim, State, Store
 from sendtwice.fake_provider.emulator.upstream import Outcome
 from sendtwice.fake_provider.faults import Fault, Place, Verb
-from sendtwice.fake_provider.http import Response
+from sendtwice.fake_provider.messages import Response
 from sendtwice.fake_provider.ledger import Mail
 from tests.fake_provider.kit import (
     Scripted,

@@ -12,7 +12,7 @@ from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.clock import Clock
 from sendtwice.fake_provider.contracts import AnswerClass, Contract
 from sendtwice.fake_provider.emulator.answers import Told
-from sendtwice.fake_provider.http import Response
+from sendtwice.fake_provider.messages import Response
 from tests.fake_provider.kit import Scripted, ask, body_for, emulator, request_for, run, said
 
 KEYED = ("postfleet", "rasket", "pylota", "resend")

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sendtwice.fake_provider.contracts import Claim, Contract
@@ -264,8 +264,8 @@ def play(
             target.crash()
             continue
         choices = [*work, *target.couriers]
-        # Who waits for another is asked in turn once nothing more is drawn.
-        chosen = choices[next(turns, step) % len(choices)]
+        # Once nothing more is drawn they go one after the other; who waits for another must not keep it waiting.
+        chosen = choices[next(turns, 0 if step < 200 else step) % len(choices)]
         try:
             next(chosen)
         except StopIteration:
@@ -318,12 +318,15 @@ def fitting(habits: Habits, contract: Contract) -> Habits:
 
 
 def patient(plan: list[Ask]) -> list[Ask]:
-    """Return a plan without final refusals by the provider."""
-    return [replace(ask, provider="busy") if ask.provider == "refused" else ask for ask in plan]
+    """Return a plan in which the provider takes every mail in the end, or takes it and says nothing."""
+    return [replace(ask, provider="busy") if ask.provider in ("refused", "deaf") else ask for ask in plan]
+
+
+OVERTAKABLE = tuple(name for name in CONTRACTS if name != "postfleet")
 
 
 # Left to test_judge_open.py: under Postfleet, whose first answer and replay differ, requests that overtake each other;
-# and a queue that hears of a refusal before its caller hears of the acceptance.
+# and a queue whose mail fails for good before its caller hears that it was accepted.
 def sound(contract: Contract, plan: list[Ask], order: list[int], habits: Habits, crash_at: int | None) -> History:
     habits = replace(fitting(habits, contract), ordered=contract.name == "postfleet")
     return play(contract, patient(plan) if habits.queued else plan, order, habits, crash_at)[0]
@@ -366,13 +369,12 @@ def test_every_finding_points_at_events_that_are_there(
         assert list(found.events) == sorted(set(found.events))
 
 
-@pytest.mark.parametrize("name", CONTRACTS)
+@pytest.mark.parametrize("name", OVERTAKABLE)
 @settings(max_examples=200, deadline=None)
 @given(plan=plans(), order=ORDERS, habits=HABITS, crash_at=CRASHES, data=st.data())
 def test_a_slow_network_makes_nobody_guilty(
     name: str, plan: list[Ask], order: list[int], habits: Habits, crash_at: int | None, data: st.DataObject
 ) -> None:
-    assume(name != "postfleet")  # see test_judge_open.py
     history = sound(contract_named(name), plan, order, habits, crash_at)
     slowed = History(history.contract, events=stretched(history.events, data))
     assert slowed.accusations == [], told(slowed)
@@ -458,7 +460,8 @@ def test_whoever_sends_two_contents_under_one_key_is_found(
     name: str, plan: list[Ask], order: list[int], habits: Habits
 ) -> None:
     contract = contract_named(name)
-    history = play(contract, plan, order, fitting(replace(habits, flaw="no fingerprint"), contract))[0]
+    habits = replace(habits, flaw="no fingerprint", ordered=name == "postfleet")
+    history = play(contract, plan, order, fitting(habits, contract))[0]
     owners = [operation.partition("-")[2] for operation in commits(history)]
     assert ("conflict" in history.rules(level(contract, "conflict"))) is (len(set(owners)) < len(owners)), told(history)
 
@@ -472,8 +475,10 @@ def test_whoever_calls_an_equal_request_a_conflict_is_found(
     contract = contract_named(name)
     habits = fitting(replace(habits, flaw="hashes the time", ordered=name == "postfleet", waits=True), contract)
     history = play(contract, plan, order, habits)[0]
-    false = any(said.kind == "conflict" for said in answers(history))
-    assert ("no-false-conflict" in history.rules()) is false, told(history)
+    false = [said for said in answers(history) if said.kind == "conflict"]
+    if len(false) > 1:
+        return  # two that excuse each other: see test_judge_open.py
+    assert ("no-false-conflict" in history.rules()) is bool(false), told(history)
 
 
 @pytest.mark.parametrize("name", STRICT)
@@ -483,11 +488,11 @@ def test_whoever_replays_another_id_than_the_first_is_found(
     name: str, plan: list[Ask], order: list[int], habits: Habits
 ) -> None:
     contract = contract_named(name)
-    history = play(contract, plan, order, fitting(replace(habits, flaw="new id"), contract))[0]
+    habits = replace(habits, flaw="new id", ordered=name == "postfleet")
+    history = play(contract, plan, order, fitting(habits, contract))[0]
     said = [a for a in answers(history) if a.kind == "success"]
     new = any(a.operation == b.operation and a.end < b.start and a.number != b.number for a in said for b in said)
-    assume(new)
-    assert "replay-fidelity" in history.rules(), told(history)
+    assert ("replay-fidelity" in history.rules()) is new, told(history)
 
 
 @pytest.mark.parametrize("name", sorted(set(CONTRACTS) - {"postfleet"}))
@@ -510,7 +515,9 @@ def test_whoever_shows_a_tenant_the_answer_of_another_is_found(
     contract = contract_named(name)
     scope: Claim[list[str]] = Claim(value=["tenant"])
     judged = contract.model_copy(update={"scope": scope}) if contract.scope.judged else contract
-    history = play(judged, plan, order, fitting(replace(habits, flaw="one space"), contract))[0]
+    history = play(judged, plan, order, fitting(replace(habits, flaw="one space", waits=True), contract))[0]
     said = [a for a in answers(history) if a.kind == "success"]
     shown = any(a.operation != b.operation and a.number == b.number for a in said for b in said)
-    assert ("isolation" in history.rules()) is shown, told(history)
+    found = "isolation" in history.rules()
+    assert found or not shown, told(history)
+    assert not found or len({ask.sender for ask in plan}) > 1, told(history)
