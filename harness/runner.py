@@ -188,7 +188,7 @@ class Play:
                 live.flight.task = self._spawn(self._fly(live))
             spread = 0.0
         else:
-            await asyncio.gather(*(self._driver.prepare(flight) for flight in flights))
+            await self._driver.prepare_all(flights)
             spread = self._driver.fire(flights)
             for live in lives:
                 live.flight.task = self._spawn(self._driver.finish(live.flight))

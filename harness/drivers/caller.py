@@ -20,6 +20,10 @@ from sendtwice.harness.history import Kind, Recorder
 from sendtwice.harness.requests import Built
 
 
+#: Seconds between tries to get into a target whose accept queue is full.
+_CROWDED = (0.01, 0.02, 0.05, 0.1, 0.2)
+
+
 @dataclass(slots=True, eq=False)
 class Flight:
     """One attempt on its way."""
@@ -60,6 +64,20 @@ class Caller:
         self.connections = 0
 
     # -- before the last byte -------------------------------------------------------------------------------------
+
+    async def prepare_all(self, flights: Sequence[Flight]) -> None:
+        """Prepare a crowd. A small accept queue resets some of it: those connect again, for nothing was asked yet."""
+        for flight in flights:
+            await self.prepare(flight)
+            for pause in _CROWDED:
+                if flight.wire is None or flight.ended.is_set() or flight.request_fault is not None:
+                    break
+                await flight.wire.flushed()
+                if not flight.wire.broken:
+                    break
+                flight.wire.close()
+                await asyncio.sleep(pause)  # for the target to accept what waits; nothing tells when it has
+                await self.prepare(flight)
 
     async def prepare(self, flight: Flight) -> None:
         """Connect and send all but the last byte; faults that keep the request from arriving end it here."""

@@ -124,6 +124,11 @@ class Wire:
                 self.in_body.set()
         return data
 
+    @property
+    def broken(self) -> bool:
+        """Whether the peer has ended the connection already."""
+        return self.reader.exception() is not None or self.reader.at_eof() or self.writer.is_closing()
+
     def reset(self) -> None:
         """End the connection with an RST."""
         abort(self.writer.transport)

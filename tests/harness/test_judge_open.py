@@ -112,17 +112,6 @@ def test_a_queue_may_hear_of_a_refusal_before_its_caller_has_read_the_answer(que
     assert h.accusations == []
 
 
-def test_a_queue_may_begin_to_hand_over_before_its_caller_has_read_the_answer(queue: History) -> None:
-    h = queue
-    h.send("first")
-    made = h.hand_over("first")
-    h.answer("first")
-    h.crash(made)
-    h.restart()
-    h.provider_deaf("first")
-    assert h.accusations == []
-
-
 def test_a_queue_whose_connection_broke_before_its_caller_has_read_the_answer_lost_nothing(queue: History) -> None:
     h = queue
     h.send("first")
