@@ -12,6 +12,7 @@ from sendtwice.harness.steps import (
     Burst,
     CallStep,
     CrashStep,
+    FinishStep,
     Key,
     NotifyStep,
     OperateStep,
@@ -36,6 +37,8 @@ def missing(scenario: Scenario, target: TargetBody, contract: Contract) -> list[
 def _missing(scenario: Scenario, target: TargetBody, contract: Contract) -> Iterator[str]:
     for need in scenario.needs:
         yield from _need(need, target, contract)
+    if contract.key.presence.says("none") and scenario.role == "api" and _relies_on_keys(scenario):
+        yield f"contract {contract.name} has no key, so every retry is a new send: key.presence"
     for step in scenario.steps:
         if isinstance(step, CrashStep | RestartStep):
             if not target.processes:
@@ -46,6 +49,15 @@ def _missing(scenario: Scenario, target: TargetBody, contract: Contract) -> Iter
             yield f"no call {step.call.name!r}: add [target.calls.{step.call.name}]"
         for send in _sends(step):
             yield from _send(send, target, contract)
+
+
+def _relies_on_keys(scenario: Scenario) -> bool:
+    """Whether a scenario is about a key, or counts the deliveries of an operation that is tried again."""
+    again = any(
+        isinstance(step, FinishStep | ParallelStep) or any(send.like for send in _sends(step))
+        for step in scenario.steps
+    )
+    return scenario.family in ("key", "scope") or (again and bool(scenario.expect.deliveries))
 
 
 def _sends(step: object) -> Iterator[Send]:

@@ -47,6 +47,8 @@ _CHARSETS: dict[str, Callable[[str], bool]] = {
 
 def make_key(contract: Contract, spec: str | Key | None, base: Mapping[str, str]) -> KeyValue:
     """Return the key for a spec; ``base`` maps names of keys to their run-unique texts."""
+    if contract.key.presence.says("none"):
+        return KeyValue(None)
     if spec is None or spec == "none":
         return KeyValue(None, "absent" if contract.key.presence.says("required") else None)
     key = Key(of=spec) if isinstance(spec, str) else spec

@@ -19,7 +19,6 @@ from sendtwice.harness.drivers.wire import Answer, Wire, decoded, serialise, sho
 from sendtwice.harness.history import Kind, Recorder
 from sendtwice.harness.requests import Built
 
-
 #: Seconds between tries to get into a target whose accept queue is full.
 _CROWDED = (0.01, 0.02, 0.05, 0.1, 0.2)
 
