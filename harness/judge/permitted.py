@@ -23,6 +23,10 @@ FRESH = frozenset({A.ACCEPTED, A.PENDING, A.FAILED, A.UNKNOWN, A.RATE_LIMITED})
 TROUBLED = frozenset({A.FAILED, A.UNKNOWN, A.REFUSED, A.IN_PROGRESS, A.RATE_LIMITED})
 
 
+#: A server that is asked too much at once may say so: 429 and 503 (RFC 6585 section 4, RFC 9110 section 15.6.4).
+_SHED = frozenset({429, 503})
+
+
 class Left(Enum):
     """What a rival left under the key."""
 
@@ -102,6 +106,8 @@ def permission(facts: Facts, attempt: Attempt) -> Permission:
     met = any(facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING for r in rivals)
     if met and not weather.trouble(facts, operations, until=attempt.end):
         classes -= {A.FAILED, A.UNKNOWN}
+    if attempt.status in _SHED and any(a is not attempt and a.overlaps(attempt) for a in facts.attempts):
+        classes |= attempt.classes
     rule, why = _rule(facts, attempt, same, other)
     return Permission(frozenset(classes), rule, why)
 
