@@ -19,7 +19,7 @@ from sendtwice.harness.judge.effects import judge_effects
 from sendtwice.harness.judge.facts import Attempt, Facts
 from sendtwice.harness.judge.finding import Finding, Judgement
 from sendtwice.harness.judge.permitted import permission
-from sendtwice.harness.judge.progress import judge_expectations, judge_progress
+from sendtwice.harness.judge.progress import judge_expectations, judge_progress, judge_release
 from sendtwice.harness.judge.rules import RULES, Rule
 
 __all__ = ["RULES", "Finding", "Judgement", "Rule", "judge"]
@@ -36,6 +36,7 @@ def judge(contract: Contract, events: Sequence[Event], *, role: str = "api", app
         findings += judge_answers(facts)
         findings += judge_strangers(facts)
         findings += judge_progress(facts)
+        findings += judge_release(facts)
     if role == "client":
         findings += judge_callers(facts)
     explained = {f.operation for f in findings}
@@ -103,8 +104,10 @@ def _nothing_shown(facts: Facts, attempt: Attempt) -> list[str]:
             "garbage": "got no HTTP answer",
         }
         return [f"{attempt.name} {how.get(attempt.outcome, 'could not connect')}"]
-    if facts.absent_path(attempt):
+    if facts.absent_path(attempt) or facts.broken_off(attempt):
         return []
+    if attempt.key is None and not facts.contract.key.presence.judged and AnswerClass.KEY_MISSING in attempt.classes:
+        return []  # it wants a key, which the contract leaves open; that nothing was sent is judged by the ledger
     plain = not (attempt.invalid or attempt.key_problem) and not facts.rivals(attempt)
     if plain and attempt.answered and not attempt.classes & (SUCCESS | {AnswerClass.PENDING}):
         return [f"{attempt.name}, a plain first send, was answered {attempt.status}: nothing of the window was shown"]
@@ -122,11 +125,16 @@ def _observed(facts: Facts) -> dict[str, str]:
         rivals = [r for r in facts.rivals(attempt) if r.start < attempt.start and r.succeeded]
         if not rivals:
             continue
-        kind = "repeat" if facts.same_request(rivals[0], attempt) else "other_content"
-        if rivals[0].overlaps(attempt):
+        first = rivals[0]
+        kind = "repeat" if facts.same_request(first, attempt) else "other_content"
+        if first.overlaps(attempt):
+            if kind == "other_content":
+                continue
             kind = "in_progress"
         if attempt.succeeded:
-            seen[kind] = "waits, then replays" if kind == "in_progress" else "answers with success"
+            again = first.id is not None and attempt.id not in (None, first.id)
+            success = "waits, then replays" if kind == "in_progress" else "answers with success"
+            seen[kind] = "runs again" if again else success
         else:
             seen[kind] = f"answers {attempt.status}"
     return seen

@@ -271,6 +271,14 @@ class Facts:
             and (attempt.end is None or a.start < attempt.end)
         ]
 
+    def broken_off(self, attempt: Attempt) -> list[Attempt]:
+        """Return the earlier attempts under this key that never arrived whole: they may have left a trace."""
+        return [
+            a
+            for a in self.attempts
+            if a is not attempt and a.never_arrived and a.start < attempt.start and self.shares_key(a, attempt)
+        ]
+
     def same_request(self, a: Attempt, b: Attempt) -> bool:
         """Whether the contract must call them the same request."""
         if a.content != b.content or a.invalid != b.invalid:

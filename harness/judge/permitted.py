@@ -102,6 +102,9 @@ def permission(facts: Facts, attempt: Attempt) -> Permission:
         classes |= _after_same(facts, rival, attempt)
     for rival in other:
         classes |= _after_other(facts, rival, attempt)
+    if facts.broken_off(attempt):
+        # The target may not have noticed yet that it will never be whole.
+        classes |= {A.IN_PROGRESS}
     # A server error is a fair first answer, never a fair answer to a lost race or to a repeat.
     met = any(facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING for r in rivals)
     if met and not weather.trouble(facts, operations, until=attempt.end):
@@ -179,6 +182,8 @@ def _bad_key(facts: Facts, attempt: Attempt) -> Permission | None:
                 wanted = frozenset({A.KEY_MISSING})
                 return Permission(wanted, "key-syntax", "the contract requires a key and there was none")
             return None
+        case None if attempt.key is None and not key.presence.judged:
+            return Permission(frozenset(A), "key-syntax", "the contract does not say whether a key is required")
         case None:
             return None
         case "empty":
@@ -233,11 +238,22 @@ def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attem
         )
     if same:
         return "replay-fidelity", f"{same[0].name} had been answered under this key"
+    partial = facts.broken_off(attempt)
+    if partial and not other:
+        return (
+            "refusal-policy",
+            f"{partial[0].name} broke off before it had arrived whole, and nothing else used this key",
+        )
     alike = [a for a in facts.attempts if a is not attempt and a.start < attempt.start and _alike(a.key, attempt.key)]
     if alike and not other:
         return "key-syntax", f"no one used this key; {alike[0].name} used one much like it"
     elsewhere = [
-        a for a in facts.attempts if a is not attempt and a.key == attempt.key is not None and a.start < attempt.start
+        a
+        for a in facts.attempts
+        if a is not attempt
+        and a.key == attempt.key is not None
+        and a.start < attempt.start
+        and not facts.shares_key(a, attempt)
     ]
     if elsewhere and not any(facts.shares_key(r, attempt) for r in (*same, *other)):
         return "isolation", f"{elsewhere[0].name} used this key in another scope"

@@ -9,9 +9,11 @@ from sendtwice.fake_provider.contracts import Level
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.answers import finding, named
+from sendtwice.harness.judge.classes import SUCCESS
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.judge.finding import Finding
 from sendtwice.harness.judge.permitted import refusal_policy
+from sendtwice.harness.judge.rules import level
 
 
 def judge_progress(facts: Facts) -> Iterator[Finding]:
@@ -41,6 +43,41 @@ def judge_progress(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def judge_release(facts: Facts) -> Iterator[Finding]:
+    """After a failure that surely sent nothing, and with a provider that is well again, a retry sends the mail."""
+    for event in facts.events:
+        if event.kind is not Kind.FINISHED or event.operation is None:
+            continue
+        last = facts.attempt(str(event.data["last"]))
+        if last is None or not last.answered or last.classes & SUCCESS or last.classes == {A.IN_PROGRESS}:
+            continue
+        if facts.count(facts.group_of(event.operation)) or weather.uncertain(facts, {event.operation}, until=last.end):
+            continue
+        mine = [a for a in facts.attempts if a.operation == event.operation and a.start < last.start]
+        freed = [
+            a for a in mine if a.never_arrived or ((p := refusal_policy(facts, a)) is not None and p.says("released"))
+        ]
+        if not freed or any(
+            e.kind is Kind.FIRED and str(e.data["place"]).startswith("provider.") and e.seq > last.start
+            for e in facts.events
+        ):
+            continue
+        why = "never arrived whole" if freed[0].never_arrived else "had failed before anything was sent"
+        waits = not freed[0].never_arrived and A.IN_PROGRESS in last.classes
+        rule = "progress" if waits else "refusal-policy"
+        weight = level(facts.contract, rule)
+        yield finding(
+            facts.contract,
+            rule,
+            f"{event.operation}: no retry for {event.data.get('waited', 0):.1f} s led to a delivery, "
+            f"the last was answered {last.status}, though {freed[0].name} {why}",
+            (*freed[0].events, *last.events, event.seq),
+            operation=event.operation,
+            # The status may also mean that something goes on; only a contract with exact answers proves more.
+            weight=Level.SHOULD if weight is Level.MUST and len(last.classes) > 1 else weight,
+        )
+
+
 def judge_expectations(facts: Facts) -> Iterator[Finding]:
     """What the scenario states beyond the contract."""
     for event in facts.events:
@@ -65,6 +102,8 @@ def _deliveries(facts: Facts, event: Event) -> Iterator[Finding]:
         most = sum(seen.count(group, max) for group in groups)
         if low <= least and most <= high:
             continue
+        # Too few with no success claimed is a shortcoming; what was claimed and lost has a rule of its own.
+        weight = _weight(event) if most > high else max(_weight(event), Level.SHOULD, key=list(Level).index)
         count = most if most > high else least
         wanted = str(low) if low == high else f"{low} to {high}"
         commits = [c.seq for group in groups for c in seen.commits.get(group, ())]
@@ -75,7 +114,7 @@ def _deliveries(facts: Facts, event: Event) -> Iterator[Finding]:
             f"{', '.join(names)}: {count} delivered where the scenario expects {wanted}",
             tuple(sorted({*commits, *attempts})),
             operation=names[0],
-            weight=_weight(event),
+            weight=weight,
         )
 
 

@@ -42,9 +42,7 @@ def contract_named(name: str) -> Contract:
     return contracts.load(name)
 
 
-def rendered(
-    contract: Contract, kind: AnswerClass, number: str | None
-) -> tuple[int, dict[str, str], dict[str, Any]]:
+def rendered(contract: Contract, kind: AnswerClass, number: str | None) -> tuple[int, dict[str, str], dict[str, Any]]:
     """Return status, headers and body of an answer, as the contract shows its first shape."""
     shape = contract.answers[kind][0]
     first = shape.status[0]
@@ -125,9 +123,7 @@ class History:
 
     # -- operations and attempts --------------------------------------------------------------------------------
 
-    def operation(
-        self, name: str, *, to: Sequence[str] = (), group: str | None = None, invalid: bool = False
-    ) -> None:
+    def operation(self, name: str, *, to: Sequence[str] = (), group: str | None = None, invalid: bool = False) -> None:
         """Declare an operation; ``group``: the operation with which it shares its content."""
         if name in self._groups:
             return
@@ -199,9 +195,7 @@ class History:
             headers, body = {}, {k: v for k, v in body.items() if k != "deduplicated"}
         self.reply(attempt, status or code, body, headers)
 
-    def reply(
-        self, attempt: str, status: int, body: dict[str, Any], headers: dict[str, str] | None = None
-    ) -> None:
+    def reply(self, attempt: str, status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
         """Its caller gets these bytes."""
         self.note(
             Kind.ENDED,
@@ -216,9 +210,7 @@ class History:
     def ends(self, attempt: str, outcome: str = "lost", *, never_arrived: bool = False) -> None:
         """An attempt ends without an answer: lost, hung-up, timed-out, broken, unreachable."""
         extra: dict[str, Any] = {"never_arrived": True} if never_arrived else {}
-        self.note(
-            Kind.ENDED, op=self._asked[attempt].operation, attempt=attempt, outcome=outcome, **extra
-        )
+        self.note(Kind.ENDED, op=self._asked[attempt].operation, attempt=attempt, outcome=outcome, **extra)
 
     # -- the provider ---------------------------------------------------------------------------------------------
 
@@ -227,9 +219,7 @@ class History:
         self._connections += 1
         recipients = tuple(to) or self._recipients[op]
         made = HandOver(self._groups[op], recipients, self._connections)
-        self.note(
-            Kind.PROVIDER_REQUEST, op=made.operation, connection=made.connection, recipients=list(recipients)
-        )
+        self.note(Kind.PROVIDER_REQUEST, op=made.operation, connection=made.connection, recipients=list(recipients))
         return made
 
     def commit(self, made: HandOver, *, ambiguous: bool = False) -> HandOver:

@@ -1,4 +1,4 @@
-"""Answers: replays, markers, conflicts, waiting, scopes, refusals; breaches, and what must not be held against anyone."""
+"""Answers: replays, markers, conflicts, waiting, scopes, refusals: breaches, and what is no breach."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def sent_once(h: History) -> History:
     return h
 
 
-# --- replay-fidelity ------------------------------------------------------------------------------------------------------
+# --- replay-fidelity ----------------------------------------------------------------------------------------
 
 
 def test_every_repeat_may_be_the_first_answer_again(h: History) -> None:
@@ -99,7 +99,7 @@ def test_where_the_contract_says_nothing_of_repeats_they_may_be_refused() -> Non
     assert h.accusations == []
 
 
-# --- conflict, and none ---------------------------------------------------------------------------------------------------
+# --- conflict, and none -------------------------------------------------------------------------------------
 
 
 def test_other_content_under_a_used_key_is_a_conflict(h: History) -> None:
@@ -166,19 +166,30 @@ def test_the_same_content_on_another_path_is_what_the_fingerprint_says() -> None
             assert bool(h.accusations) == (name == wrong)
 
 
-# --- in progress ----------------------------------------------------------------------------------------------------------
+# --- in progress --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["failed", "refused", "key_invalid"])
-def test_a_lost_race_is_no_error(strict: History, kind: str) -> None:
+@pytest.mark.parametrize("status", [500, 422, 400])
+def test_a_lost_race_is_no_error(strict: History, status: int) -> None:
     h = strict
     h.send("first")
     made = h.hand_over("first")
     h.send("second", like="first")
-    h.answer("second", kind)
+    h.reply("second", status, {})
     h.tell(h.commit(made))
     h.answer("first")
-    assert h.rules() == {"in-progress"}
+    assert h.rules() & {"in-progress", "status-as-declared"}
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_is_asked_too_much_at_once_may_say_so(h: History, status: int) -> None:
+    h.send("first")
+    made = h.hand_over("first")
+    h.send("second", like="first")
+    h.reply("second", status, {})
+    h.tell(h.commit(made))
+    h.answer("first")
+    assert h.accusations == []
 
 
 @pytest.mark.parametrize("kind", ["in_progress", "replayed"])
@@ -222,7 +233,7 @@ def test_a_target_may_give_up_on_a_provider_that_holds_its_mail(h: History) -> N
     assert h.accusations == []
 
 
-# --- scopes ---------------------------------------------------------------------------------------------------------------
+# --- scopes -------------------------------------------------------------------------------------------------
 
 
 def test_the_answer_of_another_tenant_is_seen_by_nobody(h: History) -> None:
@@ -274,7 +285,7 @@ def test_another_tenant_that_is_served_by_itself_is_no_finding(h: History) -> No
     assert h.accusations == []
 
 
-# --- refusals -------------------------------------------------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------------------
 
 
 def broken_then_fixed(h: History, kind: str) -> History:
@@ -337,7 +348,7 @@ def test_an_invalid_request_that_makes_the_server_fail_is_found() -> None:
     assert h.rules() == {"refusal-policy"}
 
 
-# --- statuses -------------------------------------------------------------------------------------------------------------
+# --- statuses -----------------------------------------------------------------------------------------------
 
 
 def test_an_answer_that_the_contract_nowhere_declares_is_found(strict: History) -> None:
@@ -379,7 +390,7 @@ def test_a_path_that_the_target_does_not_have_is_absent_and_no_fault() -> None:
         assert h.judgement.absent == ("the target has no /elsewhere (404)",)
 
 
-# --- keys much alike ------------------------------------------------------------------------------------------------------
+# --- keys much alike ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pair", [("k-abc", "K-ABC"), ("k" * 40 + "a", "k" * 40 + "b")])
@@ -415,7 +426,7 @@ def test_an_empty_key_is_judged_only_where_it_is_declared(kind: str) -> None:
     assert found == (set() if kind == "key_invalid" else {"postfleet", "rasket", "resend"})
 
 
-# --- levels, wording, evidence --------------------------------------------------------------------------------------------
+# --- levels, wording, evidence ------------------------------------------------------------------------------
 
 
 def test_a_contract_of_recommendations_accuses_nobody_of_breaking_one() -> None:

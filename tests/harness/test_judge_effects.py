@@ -20,7 +20,7 @@ def forbids_second(h: History) -> bool:
     return h.contract.second_after_unknown.says("forbidden")
 
 
-# --- at most once ------------------------------------------------------------------------------------------------------
+# --- at most once -------------------------------------------------------------------------------------------
 
 
 def test_a_retry_after_a_lost_answer_that_sends_again_is_a_second_mail(h: History) -> None:
@@ -178,7 +178,7 @@ def test_a_provider_that_deduplicates_may_be_handed_the_mail_again(h: History) -
     assert h.accusations == []
 
 
-# --- after an unknown outcome ---------------------------------------------------------------------------------------------
+# --- after an unknown outcome -------------------------------------------------------------------------------
 
 
 def test_a_mail_sent_again_after_a_silent_provider_breaks_the_rule_for_unknown_outcomes(h: History) -> None:
@@ -248,9 +248,7 @@ def test_killed_while_its_mail_was_being_taken_a_target_that_sends_again_sent_tw
 
 
 @pytest.mark.parametrize("then", ["unknown", "in_progress", "failed"])
-def test_killed_while_its_mail_was_being_taken_a_target_may_say_that_it_does_not_know(
-    h: History, then: str
-) -> None:
+def test_killed_while_its_mail_was_being_taken_a_target_may_say_that_it_does_not_know(h: History, then: str) -> None:
     h.send("first")
     made = h.commit(h.hand_over("first"))
     h.crash(broken=["first"])
@@ -301,7 +299,7 @@ def test_a_target_that_knew_and_answered_has_no_excuse_in_a_later_crash(h: Histo
     assert "at-most-once" in h.rules()
 
 
-# --- nothing is lost ------------------------------------------------------------------------------------------------------
+# --- nothing is lost ----------------------------------------------------------------------------------------
 
 
 def test_a_claimed_success_without_a_mail_is_lost(h: History) -> None:
@@ -437,7 +435,7 @@ def test_the_replay_of_other_content_claims_nothing_for_the_new_one() -> None:
     assert h.accusations == []
 
 
-# --- other content under a used key ---------------------------------------------------------------------------------------
+# --- other content under a used key -------------------------------------------------------------------------
 
 
 def test_two_contents_under_one_key_that_are_both_delivered_break_the_conflict_rule(h: History) -> None:
@@ -496,7 +494,7 @@ def test_a_request_that_never_arrived_leaves_its_key_free(h: History) -> None:
     assert h.accusations == []
 
 
-# --- bad keys -------------------------------------------------------------------------------------------------------------
+# --- bad keys -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["rasket", "resend"])
@@ -553,7 +551,7 @@ def test_a_send_without_its_required_key_that_is_accepted_breaks_the_contract() 
     assert h.rules() == {"key-syntax"}
 
 
-# --- other roles ----------------------------------------------------------------------------------------------------------
+# --- other roles --------------------------------------------------------------------------------------------
 
 
 def test_a_client_whose_key_changes_with_each_attempt_sends_twice() -> None:

@@ -206,7 +206,7 @@ class Target:
             made = record.hands = h.hand_over(op)
             self.handing.append(made)
             yield
-            if sky == "busy" or sky == "refused":
+            if sky in ("busy", "refused"):
                 h.fired("provider.request", "answer", {"busy": 503, "refused": 422}[sky], op=op)
                 h.tell(made, {"busy": 503, "refused": 422}[sky])
                 record.state, record.hands = {"busy": "running", "refused": "refused"}[sky], None
@@ -285,7 +285,7 @@ def told(history: History) -> str:
     return "\n".join([history.contract.name, *lines])
 
 
-# --- plans ----------------------------------------------------------------------------------------------------------------
+# --- plans --------------------------------------------------------------------------------------------------
 
 KEYS = st.sampled_from([0, 0, 0, 1, None])
 CALLERS = st.sampled_from(["stays", "stays", "stays", "leaves early", "leaves late", "never arrives"])
@@ -327,8 +327,11 @@ OVERTAKABLE = tuple(name for name in CONTRACTS if name != "postfleet")
 
 # Left to test_judge_open.py: under Postfleet, whose first answer and replay differ, requests that overtake each other;
 # and a queue whose mail fails for good before its caller hears that it was accepted.
+# Under an undeclared scope: the ids of another tenant's mails.
 def sound(contract: Contract, plan: list[Ask], order: list[int], habits: Habits, crash_at: int | None) -> History:
     habits = replace(fitting(habits, contract), ordered=contract.name == "postfleet")
+    if not contract.scope.judged:
+        plan = [replace(ask, sender="main") for ask in plan]
     return play(contract, patient(plan) if habits.queued else plan, order, habits, crash_at)[0]
 
 
@@ -375,6 +378,8 @@ def test_every_finding_points_at_events_that_are_there(
 def test_a_slow_network_makes_nobody_guilty(
     name: str, plan: list[Ask], order: list[int], habits: Habits, crash_at: int | None, data: st.DataObject
 ) -> None:
+    if fitting(habits, contract_named(name)).queued:
+        crash_at = None  # see test_judge_open.py: an acceptance that is read after the crash
     history = sound(contract_named(name), plan, order, habits, crash_at)
     slowed = History(history.contract, events=stretched(history.events, data))
     assert slowed.accusations == [], told(slowed)
@@ -404,7 +409,7 @@ def _declares(e: Event, event: Event) -> bool:
     return e.kind is Kind.OPERATION and e.operation == event.operation
 
 
-# --- flaws ----------------------------------------------------------------------------------------------------------------
+# --- flaws --------------------------------------------------------------------------------------------------
 
 ONE_KEY = st.sampled_from([0, 0, 1])
 GOOD_SKIES = st.sampled_from(["ok", "ok", "busy"])
@@ -444,9 +449,7 @@ def answers(history: History) -> list[Said]:
 @pytest.mark.parametrize("name", CONTRACTS)
 @settings(max_examples=80, deadline=None)
 @given(plan=plans(keys=ONE_KEY, contents=1, skies=GOOD_SKIES, least=2), order=ORDERS, habits=HABITS)
-def test_whoever_sends_twice_is_found(
-    name: str, flaw: str, plan: list[Ask], order: list[int], habits: Habits
-) -> None:
+def test_whoever_sends_twice_is_found(name: str, flaw: str, plan: list[Ask], order: list[int], habits: Habits) -> None:
     contract = contract_named(name)
     history = play(contract, plan, order, fitting(replace(habits, flaw=flaw), contract))[0]
     twice = any(count > 1 for count in commits(history).values())
@@ -498,9 +501,7 @@ def test_whoever_replays_another_id_than_the_first_is_found(
 @pytest.mark.parametrize("name", sorted(set(CONTRACTS) - {"postfleet"}))
 @settings(max_examples=100, deadline=None)
 @given(plan=plans(keys=ONE_KEY, contents=1, senders=MAIN, skies=GOOD_SKIES), order=ORDERS)
-def test_whoever_forgets_a_mail_after_claiming_success_is_found(
-    name: str, plan: list[Ask], order: list[int]
-) -> None:
+def test_whoever_forgets_a_mail_after_claiming_success_is_found(name: str, plan: list[Ask], order: list[int]) -> None:
     history = play(contract_named(name), plan, order, Habits(queued=True, flaw="drops the mail"))[0]
     lost = any(said.kind == "success" for said in answers(history))
     assert ("no-lost-send" in history.rules()) is lost, told(history)
@@ -517,7 +518,9 @@ def test_whoever_shows_a_tenant_the_answer_of_another_is_found(
     judged = contract.model_copy(update={"scope": scope}) if contract.scope.judged else contract
     history = play(judged, plan, order, fitting(replace(habits, flaw="one space", waits=True), contract))[0]
     said = [a for a in answers(history) if a.kind == "success"]
-    shown = any(a.operation != b.operation and a.number == b.number for a in said for b in said)
+    served = commits(history)
+    pairs = [(a, b) for a in said for b in said if a.operation != b.operation and a.number == b.number]
+    shown = any(a.end < b.start and b.operation not in served for a, b in pairs)
     found = "isolation" in history.rules()
     assert found or not shown, told(history)
     assert not found or len({ask.sender for ask in plan}) > 1, told(history)

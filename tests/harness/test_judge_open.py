@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from sendtwice.fake_provider.contracts import Claim, Level
+from sendtwice.fake_provider.contracts import AnswerClass, Claim, Level
+from sendtwice.fake_provider.documents import BadFileError
 from sendtwice.harness.history import Kind
+from sendtwice.harness.scenario import parse
 from tests.harness.histories import CONTRACTS, STRICT, History, contract_named
 from tests.harness.test_judge_model import CRASHES, HABITS, ORDERS, Ask, Habits, fitting, plans, play, told
 
@@ -31,9 +33,9 @@ def sent_once(h: History) -> History:
     return h
 
 
-# === Wrong accusations ====================================================================================================
+# === Wrong accusations ======================================================================================
 
-# --- a limit on requests stands before the keys (CONTRACTS R17: limiter before layer) -----------------------------------------
+# --- a limit on requests stands before the keys (CONTRACTS R17: limiter before layer) -----------------------
 
 
 def test_a_repeat_may_be_told_to_come_later(h: History) -> None:
@@ -60,7 +62,7 @@ def test_other_content_may_be_told_to_come_later(h: History) -> None:
     assert h.accusations == []
 
 
-# --- order inside intervals: of two at once the one that left later may win -------------------------------------------------
+# --- order inside intervals: of two at once the one that left later may win ---------------------------------
 
 
 def test_of_two_at_once_the_later_may_be_the_first_and_the_earlier_its_replay() -> None:
@@ -76,7 +78,8 @@ def test_of_two_at_once_the_later_may_be_the_first_and_the_earlier_its_replay() 
 def test_of_two_at_once_the_later_may_win_where_repeats_are_refused() -> None:
     h = History.under("postfleet")
     refuse: Claim[str] = Claim(value="refuse")
-    shapes = {**h.contract.answers, "duplicate": contract_named("universal").answers["conflict"]}  # type: ignore[dict-item]
+    gone = contract_named("universal").answers[AnswerClass.CONFLICT]
+    shapes = {**h.contract.answers, AnswerClass.DUPLICATE: gone}
     h.contract = h.contract.model_copy(update={"duplicates": refuse, "answers": shapes})
     h.send("a")
     h.send("b", like="a")
@@ -84,6 +87,18 @@ def test_of_two_at_once_the_later_may_win_where_repeats_are_refused() -> None:
     h.answer("b", "accepted")
     h.reply("a", 410, {})
     assert h.accusations == []
+
+
+@pytest.mark.parametrize("name", ["universal", "resend", "ietf-07"])
+def test_the_id_of_another_tenant_makes_no_new_mail_of_a_replay(name: str) -> None:
+    h = sent_once(History.under(name))
+    h.send("a", key="key-first", sender="other-tenant")
+    h.deliver("a")
+    h.send("b", like="a")
+    h.answer("a", number="m2")
+    h.answer("b", "replayed", number="m2")
+    assert h.accusations == []
+    assert h.rules(Level.SHOULD) == set()
 
 
 @settings(max_examples=200, deadline=None)
@@ -96,7 +111,7 @@ def test_requests_that_overtake_each_other_at_postfleet_are_right(
     assert history.accusations == [], told(history)
 
 
-# --- order inside intervals: a queue's worker may be faster than the answer to the caller -------------------------------------
+# --- order inside intervals: a queue's worker may be faster than the answer to the caller -------------------
 
 
 @pytest.fixture(params=["rasket", "pylota"])
@@ -117,6 +132,16 @@ def test_a_queue_whose_connection_broke_before_its_caller_has_read_the_answer_lo
     h.send("first")
     h.provider_deaf("first")
     h.answer("first")
+    assert h.accusations == []
+
+
+def test_a_queue_killed_while_handing_over_may_have_answered_before_its_caller_reads_it(queue: History) -> None:
+    h = queue
+    h.send("first")
+    made = h.hand_over("first")
+    h.crash(made)
+    h.answer("first")
+    h.restart()
     assert h.accusations == []
 
 
@@ -141,7 +166,7 @@ def test_a_queue_of_any_speed_is_right(
     assert history.accusations == [], told(history)
 
 
-# --- provider timeouts while the mail is held, with more than one attempt in flight -------------------------------------------
+# --- provider timeouts while the mail is held, with more than one attempt in flight -------------------------
 
 
 @pytest.mark.parametrize("kind", ["unknown", "failed"])
@@ -181,7 +206,7 @@ def test_a_target_may_give_up_on_its_provider_while_other_content_waits(h: Histo
     assert h.accusations == []
 
 
-# --- swallowed content: R decides, and a rule that needs C is inconclusive (DESIGN, Attribution) --------------------------------
+# --- swallowed content: R decides, and a rule that needs C is inconclusive (DESIGN, Attribution) ------------
 
 
 def test_two_mails_to_one_person_that_cannot_be_told_apart_void_a_pass_and_accuse_nobody(h: History) -> None:
@@ -195,7 +220,7 @@ def test_two_mails_to_one_person_that_cannot_be_told_apart_void_a_pass_and_accus
     assert h.accusations == []
 
 
-# --- groups of equal content -------------------------------------------------------------------------------------------------
+# --- groups of equal content --------------------------------------------------------------------------------
 
 
 def test_content_delivered_under_another_key_does_not_count_against_its_refusal_here(h: History) -> None:
@@ -227,7 +252,7 @@ def test_equal_content_for_one_and_for_two_recipients_is_counted_by_recipient(h:
     assert h.accusations == []
 
 
-# --- outcomes that are stored ------------------------------------------------------------------------------------------------
+# --- outcomes that are stored -------------------------------------------------------------------------------
 
 
 def test_a_failure_of_its_own_that_a_target_stores_comes_back() -> None:
@@ -251,7 +276,7 @@ def test_a_target_whose_provider_lied_about_a_mail_is_not_to_blame_for_the_secon
     assert "at-most-once-after-unknown" not in h.rules()
 
 
-# --- a request that a proxy doubled ------------------------------------------------------------------------------------------
+# --- a request that a proxy doubled -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["in_progress", "replayed"])
@@ -273,7 +298,7 @@ def test_an_attempt_without_a_key_that_arrived_twice_may_be_two_mails() -> None:
     assert h.accusations == []
 
 
-# --- a plain refusal proves nothing ------------------------------------------------------------------------------------------
+# --- a plain refusal proves nothing -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["refused", "unauthorized"])
@@ -285,7 +310,7 @@ def test_a_declared_refusal_of_a_plain_first_send_is_inconclusive(strict: Histor
     assert h.judgement.voids
 
 
-# --- recipients as the target writes them ------------------------------------------------------------------------------------
+# --- recipients as the target writes them -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("written", ["FIRST@sendtwice.test", "first@SENDTWICE.test", "first+tag@sendtwice.test"])
@@ -304,7 +329,7 @@ def test_a_mail_to_a_fixed_address_that_is_known_by_its_content_was_delivered(h:
     assert h.accusations == []
 
 
-# --- what the contract does not say is never judged ----------------------------------------------------------------------------
+# --- what the contract does not say is never judged ---------------------------------------------------------
 
 
 def test_where_nobody_says_whether_a_key_is_required_a_send_without_one_may_be_refused() -> None:
@@ -337,7 +362,7 @@ def test_tenants_that_each_count_their_mails_from_one_share_nothing(h: History) 
     assert h.accusations == []
 
 
-# === Missed ==============================================================================================================
+# === Missed =================================================================================================
 
 
 def test_an_observation_does_not_take_the_place_of_an_expectation() -> None:
@@ -381,6 +406,28 @@ def test_a_claimed_success_without_a_key_and_without_a_mail_is_lost(name: str) -
     h.send("first", key=None)
     h.answer("first")
     assert h.rules() == {"no-lost-send"}
+
+
+def test_a_swallowed_mail_shows_whose_answer_it_got_whoever_asked_first(h: History) -> None:
+    h.send("stranger", key="key-first", sender="other-tenant")
+    h.send("first")
+    h.deliver("first")
+    h.answer("first")
+    h.answer("stranger", "replayed")
+    assert "isolation" in h.rules()
+
+
+def test_a_swallowed_mail_shows_whose_answer_it_got_though_the_owners_first_answer_was_lost(h: History) -> None:
+    h.send("first")
+    h.deliver("first")
+    h.ends("first", "lost")
+    h.send("stranger", key="key-first", sender="other-tenant")
+    h.answer("stranger", "replayed")
+    h.send("retry", like="first")
+    h.answer("retry", "replayed")
+    (found,) = (f for f in h.judgement.findings if f.rule == "isolation")
+    assert found.level is Level.MUST
+    assert found.operation == "stranger"
 
 
 def test_a_mail_is_lost_though_other_content_was_refused_meanwhile(h: History) -> None:
@@ -466,3 +513,30 @@ def test_fields_in_another_order_are_judged_only_where_the_contract_speaks_of_it
     assert h.events[-2].kind is Kind.ATTEMPT
     h.answer("again", "conflict")
     assert h.accusations == []
+
+
+# === Scenario files: names that pass the check and mean nothing =============================================
+
+
+@pytest.mark.parametrize(
+    ("lines", "tail"),
+    [
+        # Held against nothing, this says "b: 0 delivered where the scenario expects 1" of every target.
+        (
+            ["send: {as: first}", "send: {as: retry, like: first}", "send: {as: third, like: retry}"],
+            "{deliveries: {retry: 1}}",
+        ),
+        (["send: {as: a, op: o}", "send: {as: b, like: a}"], "{deliveries: {a: 1}}"),
+        (["send: {as: a}", "check: {deliveries: {b: 1}}"], "{}"),
+        (["send: {as: a}", "check: {answers: {b: accepted}}"], "{}"),
+        (["send: {as: a}"], "{told: {b: sent}}"),
+        # The second of one name takes the place of the first in the history.
+        (["send: {as: a}", "send: {as: a, key: other}"], "{}"),
+    ],
+)
+def test_a_scenario_whose_names_mean_nothing_is_refused(lines: list[str], tail: str) -> None:
+    text = (
+        "id: t.x\ntitle: A test\nrole: api\nsteps:\n" + "".join(f"  - {line}\n" for line in lines) + f"expect: {tail}\n"
+    )
+    with pytest.raises(BadFileError):
+        parse(text)
