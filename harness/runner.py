@@ -22,8 +22,8 @@ from sendtwice.harness.gates import Gates
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.classes import INDEFINITE, is_definite
-from sendtwice.harness.judge.effects import undelivered
 from sendtwice.harness.judge.facts import Facts
+from sendtwice.harness.judge.lost import undelivered
 from sendtwice.harness.live import Live, Names, Plan
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.steps import (

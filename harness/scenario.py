@@ -12,6 +12,7 @@ from sendtwice.harness.fault_specs import Strict
 from sendtwice.harness.steps import (
     AwaitStep,
     Burst,
+    CheckStep,
     Expect,
     FinishStep,
     HangUpStep,
@@ -98,14 +99,25 @@ def _check_names(scenario: Scenario, document: Document) -> None:
                 where=".".join(map(str, ("steps", *loc))),
             )
 
+    of_attempt: dict[str, str] = {}
+
     def attempt(item: Any, *loc: int | str) -> None:
         like = getattr(item, "like", None)
         if like is not None:
             known(like, attempts, "attempt", *loc, "like")
-        if isinstance(item, Burst):
-            attempts.update(f"{item.name}.{i}" for i in range(1, item.count + 1))
-        attempts.add(item.name)
-        operations.add(getattr(item, "op", None) or like or item.name)
+        if item.name in attempts:
+            raise BadFileError(
+                document.path,
+                f"there is an attempt {item.name!r} already; give this one another name",
+                line=document.line_of(("steps", *loc, "as")),
+                where=".".join(map(str, ("steps", *loc, "as"))),
+            )
+        operation = getattr(item, "op", None) or (of_attempt[like] if like else item.name)
+        names = [send.name for send in item.sends()] if isinstance(item, Burst) else []
+        for name in (item.name, *names):
+            attempts.add(name)
+            of_attempt[name] = operation
+        operations.add(operation)
         for spec in getattr(item, "at", ()):
             labels.add(spec.hold_label or item.name)
 
@@ -137,23 +149,27 @@ def _check_names(scenario: Scenario, document: Document) -> None:
                     known(until.delivered, operations, "operation", i, "until", "delivered")
             case _:
                 pass
-    for names in scenario.expect.deliveries:
-        for name in [names] if isinstance(names, str) else names:
-            if name not in operations:
-                listed = ", ".join(sorted(operations))
-                raise BadFileError(
-                    document.path,
-                    f"{name!r} is no operation of this scenario; known: {listed}",
-                    line=document.line_of(("expect", "deliveries")),
-                    where="expect.deliveries",
-                )
-    for names in scenario.expect.answers:
-        for name in [names] if isinstance(names, str) else names:
-            if name not in attempts:
-                listed = ", ".join(sorted(attempts))
-                raise BadFileError(
-                    document.path,
-                    f"{name!r} is no attempt of this scenario; known: {listed}",
-                    line=document.line_of(("expect", "answers")),
-                    where="expect.answers",
-                )
+    _check_expectation(scenario.expect, document, ("expect",), operations, attempts)
+    for i, step in enumerate(scenario.steps):
+        if isinstance(step, CheckStep):
+            _check_expectation(step.check, document, ("steps", i, "check"), operations, attempts)
+
+
+def _check_expectation(
+    expect: Expect, document: Document, at: tuple[int | str, ...], operations: set[str], attempts: set[str]
+) -> None:
+    """What is expected of a name that nothing has would be held against every target."""
+    for field, given, among, what in (
+        ("deliveries", expect.deliveries, operations, "operation"),
+        ("answers", expect.answers, attempts, "attempt"),
+        ("told", expect.told, operations, "operation"),
+    ):
+        for names in given:
+            for name in [names] if isinstance(names, str) else names:
+                if name not in among:
+                    raise BadFileError(
+                        document.path,
+                        f"{name!r} is no {what} of this scenario; known: {', '.join(sorted(among))}",
+                        line=document.line_of((*at, field)),
+                        where=".".join(map(str, (*at, field))),
+                    )

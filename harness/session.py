@@ -211,7 +211,7 @@ class Session:
         events = self.bench.recorder.of(scenario.id)
         target = self.target.target
         approval = "approval" in {*target.capabilities, *self.contract.capabilities}
-        judgement = judge(self.contract, events, role=target.role, approval=approval)
+        judgement = judge(self.contract, events, role=target.role, approval=approval, lease=target.timing.lease)
         self.observed.update(judgement.observed)
         findings = tuple(self._marked(scenario.id, f) for f in judgement.findings)
         facts = Facts(self.contract, events, target.role, approval)

@@ -40,5 +40,6 @@ def flight(bench: Bench, scenario: str, plan: Plan, names: Names) -> Flight:
         tenant=plan.by if plan.by == OTHER_TENANT else "main",
         path=route.path,
         invalid=plan.change.to == "invalid",
+        reordered=reordered,
     )
     return Flight(plan.name, built, scenario, plan.operation, bench.url)

@@ -12,13 +12,14 @@ from dataclasses import replace
 from sendtwice.fake_provider.contracts import AnswerClass, Contract, Level
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge import weather
-from sendtwice.harness.judge.answers import judge_answers, judge_replays, judge_strangers
+from sendtwice.harness.judge.answers import judge_answers, judge_pairs, judge_replays, judge_strangers
 from sendtwice.harness.judge.callers import judge_callers
 from sendtwice.harness.judge.classes import SUCCESS
 from sendtwice.harness.judge.effects import judge_effects
 from sendtwice.harness.judge.facts import Attempt, Facts
 from sendtwice.harness.judge.finding import Finding, Judgement
-from sendtwice.harness.judge.permitted import permission
+from sendtwice.harness.judge.lost import judge_losses
+from sendtwice.harness.judge.permitted import TURNED_AWAY, permission
 from sendtwice.harness.judge.progress import judge_expectations, judge_progress, judge_release
 from sendtwice.harness.judge.rules import RULES, Rule
 
@@ -27,21 +28,33 @@ __all__ = ["RULES", "Finding", "Judgement", "Rule", "judge"]
 _WEIGHT = {Level.MUST: 0, Level.SHOULD: 1, Level.HOLE: 2, Level.OBSERVE: 3}
 
 
-def judge(contract: Contract, events: Sequence[Event], *, role: str = "api", approval: bool = False) -> Judgement:
-    """Hold one scenario's history against a contract."""
-    facts = Facts(contract, events, role, approval)
-    findings = list(judge_effects(facts))
+def judge(
+    contract: Contract,
+    events: Sequence[Event],
+    *,
+    role: str = "api",
+    approval: bool = False,
+    lease: float | None = None,
+) -> Judgement:
+    """Hold one scenario's history against a contract; ``lease`` is what the target file says of one, in seconds."""
+    facts = Facts(contract, events, role, approval, lease)
+    findings = [*judge_effects(facts), *judge_losses(facts)]
     if role == "api":
         findings += judge_replays(facts)
+        findings += judge_pairs(facts)
         findings += judge_answers(facts)
         findings += judge_strangers(facts)
         findings += judge_progress(facts)
         findings += judge_release(facts)
     if role == "client":
         findings += judge_callers(facts)
-    explained = {f.operation for f in findings}
-    # An expectation that only repeats what a rule has said already adds nothing.
-    findings += [f for f in judge_expectations(facts) if f.operation is None or f.operation not in explained]
+    weights: dict[str | None, int] = {}
+    for found in findings:
+        weights[found.operation] = min(_WEIGHT[found.level], weights.get(found.operation, 9))
+    # An expectation that only repeats what a rule has said, at no less a level, adds nothing.
+    findings += [
+        f for f in judge_expectations(facts) if f.operation is None or weights.get(f.operation, 9) > _WEIGHT[f.level]
+    ]
     findings = _once(findings)
     findings.sort(key=lambda f: (_WEIGHT[f.level], f.events))
     return Judgement(tuple(findings), tuple(_voids(facts)), tuple(_absent(facts)), _observed(facts))
@@ -108,6 +121,11 @@ def _nothing_shown(facts: Facts, attempt: Attempt) -> list[str]:
         return []
     if attempt.key is None and not facts.contract.key.presence.judged and AnswerClass.KEY_MISSING in attempt.classes:
         return []  # it wants a key, which the contract leaves open; that nothing was sent is judged by the ledger
+    alone = not any(a is not attempt and a.overlaps(attempt) for a in facts.attempts)
+    if attempt.classes & TURNED_AWAY and not attempt.classes & SUCCESS and alone:
+        return [f"{attempt.name} was turned away ({attempt.status}): that shows nothing of the key"]
+    if attempt.classes == {AnswerClass.PENDING} and not facts.approval:
+        return [f"{attempt.name} was called a draft, and the target declares no 'approval' (target.capabilities)"]
     plain = not (attempt.invalid or attempt.key_problem) and not facts.rivals(attempt)
     if plain and attempt.answered and not attempt.classes & (SUCCESS | {AnswerClass.PENDING}):
         return [f"{attempt.name}, a plain first send, was answered {attempt.status}: nothing of the window was shown"]

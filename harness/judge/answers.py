@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sendtwice.fake_provider.contracts import AnswerClass as A
 from sendtwice.fake_provider.contracts import Contract, Level
 from sendtwice.harness.judge.classes import SUCCESS, carries
-from sendtwice.harness.judge.facts import Attempt, Facts
+from sendtwice.harness.judge.facts import Attempt, Facts, Kin
 from sendtwice.harness.judge.finding import Finding
 from sendtwice.harness.judge.permitted import permission
 from sendtwice.harness.judge.rules import RULES, level
@@ -98,8 +98,10 @@ def _marker(facts: Facts, attempt: Attempt, done: list[Attempt]) -> Iterator[Fin
             (*done[0].events, *attempt.events),
             operation=attempt.operation,
         )
-    elif not any(a.key == attempt.key for a in facts.attempts if a is not attempt) and len(missing) < len(
-        marker.value or ()
+    elif (
+        not attempt.doubled
+        and not any(a.key == attempt.key for a in facts.attempts if a is not attempt)
+        and len(missing) < len(marker.value or ())
     ):
         yield finding(
             facts.contract,
@@ -115,6 +117,28 @@ def _shown(marker: object) -> str:
     return f"header {header}" if header else f"field {at}"
 
 
+def judge_pairs(facts: Facts) -> Iterator[Finding]:
+    """Of two that met under one key in flight, either may be the first; but not both in every respect."""
+    contract = facts.contract
+    for i, a in enumerate(facts.attempts):
+        for b in facts.attempts[i + 1 :]:
+            if not (a.overlaps(b) and a.succeeded and b.succeeded and facts.shares_key(a, b)):
+                continue
+            events = tuple(sorted({*a.events, *b.events}))
+            kin = facts.kin(a, b)
+            if kin is Kin.OTHER and not (contract.mismatch.permits("replay") or contract.mismatch.permits("execute")):
+                message = f"{a.name} and {b.name} have different content under one key, and both were told of success"
+                yield finding(contract, "conflict", message, events, operation=b.operation)
+            elif kin is Kin.SAME and contract.replay.id.says("same") and a.id and b.id and a.id != b.id:
+                message = f"{a.name} and {b.name} met under one key and got two ids, {a.id} and {b.id}"
+                yield finding(contract, "replay-fidelity", message, events, operation=b.operation)
+            elif kin is Kin.SAME and a.classes == b.classes == {A.ACCEPTED} and contract.concurrent.judged:
+                if contract.concurrent.permits("execute"):
+                    continue
+                message = f"{a.name} and {b.name} met under one key, and each was answered as the first"
+                yield finding(contract, "in-progress", message, events, operation=b.operation)
+
+
 def judge_strangers(facts: Facts) -> Iterator[Finding]:
     """Nobody sees the answer of another tenant; nor, where scopes are declared, of another mailbox."""
     scope = facts.contract.scope
@@ -123,18 +147,18 @@ def judge_strangers(facts: Facts) -> Iterator[Finding]:
         if attempt.id is None or facts.count(facts.group_of(attempt.operation)) > 0:
             continue
         for owner in facts.attempts:
-            if owner.start >= attempt.start or owner.id != attempt.id or owner.operation == attempt.operation:
+            if owner.id != attempt.id or owner.operation == attempt.operation:
                 continue
             apart = owner.tenant != attempt.tenant or (
                 owner.sender != attempt.sender and scope.judged and "mailbox" in (scope.value or ())
             )
-            if apart:
+            if apart and facts.count(facts.group_of(owner.operation)) > 0:
                 yield finding(
                     facts.contract,
                     "isolation",
                     f"{attempt.name} (sender {attempt.sender}) was answered with id {attempt.id}, "
                     f"which belongs to {owner.name} (sender {owner.sender})",
-                    (*owner.events, *attempt.events),
+                    tuple(sorted({*owner.events, *attempt.events})),
                     operation=attempt.operation,
                 )
                 break

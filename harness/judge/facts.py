@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import cached_property
 from typing import Any
 
 from sendtwice.fake_provider.contracts import AnswerClass, Contract
+from sendtwice.fake_provider.faults import Verb
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge.classes import SUCCESS, answer_id, classify
 
@@ -40,6 +42,8 @@ class Attempt:
     id: str | None = None
     never_arrived: bool = False
     sent_at: int | None = None
+    reordered: bool = False
+    doubled: bool = False  # the wire delivered it twice
 
     @property
     def answered(self) -> bool:
@@ -75,6 +79,7 @@ class Commit:
     recipients: list[str]
     connection: int | None
     answered_at: int | None = None
+    denied: bool = False  # the target was told that it was not taken
 
 
 @dataclass(slots=True)
@@ -87,14 +92,28 @@ class Operation:
     content: str = ""
 
 
+class Kin(Enum):
+    """Whether two requests under one key are the same one; ``EITHER`` where the contract does not say."""
+
+    SAME = auto()
+    OTHER = auto()
+    EITHER = auto()
+
+
 @dataclass(frozen=True)
 class Facts:
-    """A history, read once."""
+    """A history, read once. ``declared_lease``: seconds after which a claim lapses, by the target file."""
 
     contract: Contract
     events: Sequence[Event]
     role: str = "api"
     approval: bool = False
+    declared_lease: float | None = None
+
+    @property
+    def lease(self) -> float | None:
+        """After how many seconds a claim lapses, where somebody says so."""
+        return self.contract.lease.value if self.contract.lease.judged else self.declared_lease
 
     @cached_property
     def attempts(self) -> list[Attempt]:
@@ -114,9 +133,12 @@ class Facts:
                     start=event.seq,
                     key=event.data.get("key"),
                     key_problem=event.data.get("key_problem"),
+                    reordered=bool(event.data.get("reordered")),
                 )
             elif name in found and event.kind in (Kind.CLIENT_REQUEST, Kind.WEBHOOK_REQUEST):
                 found[name].sent_at = event.seq
+            elif name in found and event.kind is Kind.FIRED and event.data["verb"] == Verb.TWICE:
+                found[name].doubled = True
             elif name in found and event.kind is Kind.ENDED:
                 self._end(found[name], event)
         self._narrow(list(found.values()))
@@ -138,12 +160,21 @@ class Facts:
             if not {AnswerClass.ACCEPTED, AnswerClass.REPLAYED} <= attempt.classes:
                 continue
             earlier = [a for a in attempts if a is not attempt and self.may_share_key(a, attempt)]
+            if attempt.doubled:
+                continue
             if any(a.id is not None and a.id == attempt.id and a.before(attempt) for a in earlier):
                 attempt.classes.discard(AnswerClass.ACCEPTED)
             elif not any(a.start < (attempt.end or 0) for a in earlier) or (
                 self.contract.replay.id.says("same")
                 and attempt.id is not None
-                and any(a.succeeded and a.id is not None and a.id != attempt.id and a.before(attempt) for a in earlier)
+                and any(
+                    a.succeeded
+                    and a.id is not None
+                    and a.id != attempt.id
+                    and a.before(attempt)
+                    and self.shares_key(a, attempt)
+                    for a in earlier
+                )
             ):
                 attempt.classes.discard(AnswerClass.REPLAYED)
 
@@ -192,14 +223,14 @@ class Facts:
             )
             commit.recipients.append(str(event.data["recipient"]))
         for commit in by_number.values():
-            commit.answered_at = self._told(commit)
+            self._told(commit)
         found: dict[str, list[Commit]] = defaultdict(list)
         for commit in by_number.values():
             found[commit.operation].append(commit)
         return dict(found)
 
-    def _told(self, commit: Commit) -> int | None:
-        """Return the event by which the target surely knew of a commit, or None."""
+    def _told(self, commit: Commit) -> None:
+        """Note the event by which the target surely knew of a commit, or that it was told otherwise."""
         answer = next(
             (
                 e
@@ -210,8 +241,13 @@ class Facts:
             ),
             None,
         )
-        if answer is None or not answer.data.get("sent"):
-            return None
+        if answer is None:
+            return
+        if not answer.data.get("sent"):
+            # An answer that was lost still is the provider's own; one that was replaced says what the provider did not.
+            status = int(answer.data.get("status") or 0)
+            commit.denied = status == 503 or (400 <= status < 500 and status != 408)
+            return
         # A process that is killed may never have read what was written to it shortly before.
         crash = next((e.seq for e in self.events if e.kind is Kind.CRASH and e.seq > answer.seq), None)
         dead = False
@@ -220,34 +256,81 @@ class Facts:
                 break
             dead = event.kind is Kind.CRASH or (dead and event.kind is not Kind.RESTART)
         if dead:
-            return None
+            return
         if crash is None:
-            return answer.seq
+            commit.answered_at = answer.seq
+            return
         spoke = any(
             a.succeeded and a.end is not None and answer.seq < a.end < crash and a.start < answer.seq
             for a in self.attempts
             if self.group_of(a.operation) == commit.operation
         )
-        return answer.seq if spoke else None
+        commit.answered_at = answer.seq if spoke else None
+
+    def person(self, group: str, address: str) -> str:
+        """Return the recipient whom a delivered address means: targets fold case, add tags, or use one of their own."""
+        written = address.casefold()
+        local = written.rpartition("@")[0] or written
+        best = ""
+        for declared in (r for op in self.groups.get(group, ()) for r in op.recipients):
+            if declared.casefold() == written:
+                return declared
+            token = declared.casefold().rpartition("@")[0]
+            if token and token in local and len(token) > len(best.rpartition("@")[0]):
+                best = declared
+        return best or written
+
+    def served(self, group: str) -> dict[str, int]:
+        """Return how many mails each recipient of a group got."""
+        declared = {r for op in self.groups.get(group, ()) for r in op.recipients}
+        counts = dict.fromkeys(declared, 0)
+        for commit in self.commits.get(group, ()):
+            for recipient in {self.person(group, address) for address in commit.recipients}:
+                counts[recipient] = counts.get(recipient, 0) + 1
+        others = {r: n for r, n in counts.items() if r not in declared}
+        if others and not any(counts[r] for r in declared):
+            return others  # a target that writes to an address of its own
+        return counts
 
     def count(self, group: str, pick: Any = max) -> int:
-        """Return the commits of a group for its most (``max``) or least (``min``) served recipient."""
-        recipients = {r for op in self.groups.get(group, ()) for r in op.recipients}
-        counts = dict.fromkeys(recipients, 0)
-        for commit in self.commits.get(group, ()):
-            for recipient in commit.recipients:
-                counts[recipient] = counts.get(recipient, 0) + 1
+        """Return the mails of a group for its most (``max``) or least (``min``) served recipient."""
+        declared = {r for op in self.groups.get(group, ()) for r in op.recipients}
+        counts = self.served(group)
+        if pick is min and declared & counts.keys():
+            counts = {r: n for r, n in counts.items() if r in declared}
         return int(pick(counts.values(), default=0))
+
+    @cached_property
+    def blurred(self) -> set[str]:
+        """The groups whose mails cannot be told apart, because the target swallowed their content."""
+        found: set[str] = set()
+        for event in self.events:
+            if event.kind is Kind.DELIVERY and event.data.get("ambiguous") and event.operation is not None:
+                found.add(self.group_of(event.operation))
+                for group in self.groups:
+                    if self.person(group, str(event.data["recipient"])) in {
+                        r for op in self.groups[group] for r in op.recipients
+                    }:
+                        found.add(group)
+        return found
 
     # -- who shares a key ---------------------------------------------------------------------------------------
 
     def _parts(self, attempt: Attempt) -> dict[str, str]:
         return {"tenant": attempt.tenant, "mailbox": attempt.sender, "path": attempt.path}
 
+    def _equal_keys(self, a: Attempt, b: Attempt) -> bool:
+        if a.key is None or b.key is None:
+            return False
+        if self.contract.key.case.says("folded"):
+            return a.key.casefold() == b.key.casefold()
+        return a.key == b.key
+
     def shares_key(self, a: Attempt, b: Attempt) -> bool:
         """Whether two attempts surely meet under one key."""
-        if a.key is None or a.key != b.key or a.key_problem or b.key_problem:
-            return False
+        return self._equal_keys(a, b) and not a.key_problem and not b.key_problem and self._one_scope(a, b)
+
+    def _one_scope(self, a: Attempt, b: Attempt) -> bool:
         mine, yours = self._parts(a), self._parts(b)
         scope = self.contract.scope
         if scope.judged:
@@ -255,10 +338,8 @@ class Facts:
         return mine == yours
 
     def may_share_key(self, a: Attempt, b: Attempt) -> bool:
-        """Whether they may: surely, or because the contract does not say what the scope is."""
-        if a.key is None or a.key != b.key:
-            return False
-        return self.shares_key(a, b) or not self.contract.scope.judged
+        """Whether they may: surely, or because the contract does not say what a scope or a good key is."""
+        return self._equal_keys(a, b) and (self._one_scope(a, b) or not self.contract.scope.judged)
 
     def rivals(self, attempt: Attempt) -> list[Attempt]:
         """Return the other attempts that may meet this one under its key."""
@@ -279,12 +360,22 @@ class Facts:
             if a is not attempt and a.never_arrived and a.start < attempt.start and self.shares_key(a, attempt)
         ]
 
-    def same_request(self, a: Attempt, b: Attempt) -> bool:
-        """Whether the contract must call them the same request."""
+    def kin(self, a: Attempt, b: Attempt) -> Kin:
+        """Whether the contract calls two requests the same one."""
         if a.content != b.content or a.invalid != b.invalid:
-            return False
-        parts = self.contract.fingerprint.parts
-        return a.path == b.path or (parts.judged and "path" not in (parts.value or ()))
+            return Kin.OTHER
+        fingerprint = self.contract.fingerprint
+        if a.path != b.path and not fingerprint.parts.judged:
+            return Kin.EITHER
+        if a.path != b.path and "path" in (fingerprint.parts.value or ()):
+            return Kin.OTHER
+        if a.reordered != b.reordered and not fingerprint.field_order.says("same"):
+            return Kin.OTHER if fingerprint.field_order.says("different") else Kin.EITHER
+        return Kin.SAME
+
+    def same_request(self, a: Attempt, b: Attempt) -> bool:
+        """Whether they may be the same request."""
+        return self.kin(a, b) is not Kin.OTHER
 
     def absent_path(self, attempt: Attempt) -> bool:
         """Whether an attempt went to another path of the contract that this target does not have."""

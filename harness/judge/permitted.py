@@ -15,16 +15,21 @@ from sendtwice.fake_provider.contracts import AnswerClass as A
 from sendtwice.fake_provider.contracts import Claim
 from sendtwice.fake_provider.contracts.model import Storage
 from sendtwice.harness.judge import weather
-from sendtwice.harness.judge.facts import Attempt, Facts
+from sendtwice.harness.judge.facts import Attempt, Facts, Kin
 
 #: What a send may be answered with when it is the first under its key. A server may always fail.
-FRESH = frozenset({A.ACCEPTED, A.PENDING, A.FAILED, A.UNKNOWN, A.RATE_LIMITED})
+FRESH = frozenset({A.ACCEPTED, A.PENDING, A.FAILED, A.UNKNOWN})
 #: What is fair when the provider or the process failed.
-TROUBLED = frozenset({A.FAILED, A.UNKNOWN, A.REFUSED, A.IN_PROGRESS, A.RATE_LIMITED})
+TROUBLED = frozenset({A.FAILED, A.UNKNOWN, A.REFUSED, A.IN_PROGRESS})
+#: A limiter and a guard at the door stand before the keys (CONTRACTS R17, R18): they say nothing of one.
+TURNED_AWAY = frozenset({A.RATE_LIMITED, A.UNAUTHORIZED})
+#: Outcomes that a key may keep; a conflict or "in progress" is never one.
+_OUTCOMES = frozenset({A.REFUSED, A.FAILED, A.UNKNOWN})
+#: Answers that leave nothing of their own under a key.
+_EMPTY = TURNED_AWAY | {A.CONFLICT, A.IN_PROGRESS, A.KEY_MISSING, A.KEY_INVALID}
 
-
-#: A server that is asked too much at once may say so: 429 and 503 (RFC 6585 section 4, RFC 9110 section 15.6.4).
-_SHED = frozenset({429, 503})
+#: A server that is asked too much at once may say so: 503 (RFC 9110 section 15.6.4).
+_SHED = 503
 
 
 class Left(Enum):
@@ -52,6 +57,8 @@ def left_by(facts: Facts, rival: Attempt) -> Left:
         return Left.MAYBE
     if rival.classes and rival.classes <= {A.ACCEPTED, A.REPLAYED, A.PENDING, A.DUPLICATE}:
         return Left.SURELY
+    if rival.classes and rival.classes <= _EMPTY:
+        return Left.NOTHING
     if A.REFUSED in rival.classes or A.FAILED in rival.classes:
         policy = refusal_policy(facts, rival)
         if policy is not None and policy.says("released"):
@@ -84,35 +91,44 @@ def permission(facts: Facts, attempt: Attempt) -> Permission:
     if attempt.invalid:
         return _INVALID
     rivals = facts.rivals(attempt)
-    same = [r for r in rivals if facts.same_request(r, attempt)]
-    other = [r for r in rivals if not facts.same_request(r, attempt)]
-    classes: set[A] = set()
+    same = [r for r in rivals if facts.kin(r, attempt) is not Kin.OTHER]
+    other = [r for r in rivals if facts.kin(r, attempt) is not Kin.SAME]
+    done = max((r.end or 0 for r in same if r.succeeded and r.before(attempt)), default=0)
     operations = {attempt.operation, *(r.operation for r in rivals)}
-    if weather.trouble(facts, operations, until=attempt.end):
-        classes |= TROUBLED
-    # Of two that overlap either may be the first; where both succeed, the later one is held to be the second.
+    troubled = weather.trouble(facts, operations, until=attempt.end, since=done)
+    classes = set(TURNED_AWAY | (TROUBLED if troubled else frozenset()))
+    # Of two that overlap either may be the first: what both were told is compared pair by pair.
     taken = [
-        r
-        for r in rivals
-        if r.start < attempt.start and facts.shares_key(r, attempt) and left_by(facts, r) is Left.SURELY
+        r for r in rivals if r.before(attempt) and facts.shares_key(r, attempt) and left_by(facts, r) is Left.SURELY
     ]
     if not taken or _may_run_again(facts, attempt, taken):
-        classes |= FRESH
+        classes |= _fresh(facts, attempt, rivals, troubled=troubled)
+    won = any(r.succeeded for r in same)
     for rival in same:
-        classes |= _after_same(facts, rival, attempt)
+        if rival.succeeded or rival.end is None or rival.end > done:  # a success ends what came before it
+            # A key has one outcome: where one of those in flight succeeded, the failure of another is not it.
+            kept = rival.before(attempt) or not won
+            classes |= _after_same(facts, rival, attempt) - (frozenset() if kept else _OUTCOMES & rival.classes)
     for rival in other:
         classes |= _after_other(facts, rival, attempt)
     if facts.broken_off(attempt):
         # The target may not have noticed yet that it will never be whole.
         classes |= {A.IN_PROGRESS}
-    # A server error is a fair first answer, never a fair answer to a lost race or to a repeat.
-    met = any(facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING for r in rivals)
-    if met and not weather.trouble(facts, operations, until=attempt.end):
-        classes -= {A.FAILED, A.UNKNOWN}
-    if attempt.status in _SHED and any(a is not attempt and a.overlaps(attempt) for a in facts.attempts):
+    if attempt.doubled:
+        classes |= {A.REPLAYED, A.IN_PROGRESS, A.DUPLICATE}
+    if attempt.status == _SHED and any(a is not attempt and a.overlaps(attempt) for a in facts.attempts):
         classes |= attempt.classes
     rule, why = _rule(facts, attempt, same, other)
     return Permission(frozenset(classes), rule, why)
+
+
+def _fresh(facts: Facts, attempt: Attempt, rivals: list[Attempt], *, troubled: bool) -> frozenset[A]:
+    """Return what a request that runs as a new one may be told."""
+    if not rivals and not facts.broken_off(attempt):
+        return FRESH | {A.REFUSED}  # that it shows nothing then is another matter
+    met = any(facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING for r in rivals)
+    # A server error is a fair first answer, never a fair answer to a lost race or to a repeat.
+    return FRESH if troubled or not met else FRESH - {A.FAILED, A.UNKNOWN}
 
 
 def _may_run_again(facts: Facts, attempt: Attempt, taken: list[Attempt]) -> bool:
@@ -136,7 +152,7 @@ def _after_same(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
         found |= {A.REPLAYED, A.PENDING}
         policy = refusal_policy(facts, rival)
         if rival.answered and not rival.succeeded and (policy is None or policy.permits("stored")):
-            found |= rival.classes
+            found |= rival.classes & _OUTCOMES
     if contract.duplicates.permits("refuse") or contract.duplicates.permits("redirect"):
         found |= {A.DUPLICATE}
     if not rival.before(attempt) or not rival.succeeded or contract.delivery.value != "inline":

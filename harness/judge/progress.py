@@ -12,7 +12,7 @@ from sendtwice.harness.judge.answers import finding, named
 from sendtwice.harness.judge.classes import SUCCESS
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.judge.finding import Finding
-from sendtwice.harness.judge.permitted import refusal_policy
+from sendtwice.harness.judge.permitted import TURNED_AWAY, refusal_policy
 from sendtwice.harness.judge.rules import level
 
 
@@ -26,10 +26,20 @@ def judge_progress(facts: Facts) -> Iterator[Finding]:
             # Unknown, or a status that may mean other things too: that is no proof of a stuck key.
             continue
         mine = [a for a in facts.attempts if a.operation == event.operation and a.start < last.start]
+        waited = float(event.data.get("waited", 0))
         if weather.uncertain(facts, {event.operation}, until=last.end):
-            lease = facts.contract.lease
-            if not lease.judged or float(event.data.get("waited", 0)) <= float(lease.value or 0):
+            group = facts.group_of(event.operation)
+            if facts.lease is None or waited <= facts.lease or weather.handed_over(facts, group):
                 continue
+            yield finding(
+                facts.contract,
+                "progress",
+                f"{event.operation}: after {waited:.1f} s every retry is told to wait, though the lease is "
+                f"{facts.lease:g} s and the process that held it died before it had handed anything over",
+                (*last.events, event.seq),
+                operation=event.operation,
+            )
+            continue
         released = [a for a in mine if (p := refusal_policy(facts, a)) is not None and p.says("released")]
         if not released:
             continue
@@ -49,7 +59,12 @@ def judge_release(facts: Facts) -> Iterator[Finding]:
         if event.kind is not Kind.FINISHED or event.operation is None:
             continue
         last = facts.attempt(str(event.data["last"]))
-        if last is None or not last.answered or last.classes & SUCCESS or last.classes == {A.IN_PROGRESS}:
+        if (
+            last is None
+            or not last.answered
+            or last.classes & (SUCCESS | TURNED_AWAY)
+            or last.classes == {A.IN_PROGRESS}
+        ):
             continue
         if facts.count(facts.group_of(event.operation)) or weather.uncertain(facts, {event.operation}, until=last.end):
             continue

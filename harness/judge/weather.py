@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sendtwice.fake_provider.contracts import AnswerClass
 from sendtwice.fake_provider.faults import Verb
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge.facts import Facts
@@ -25,30 +26,35 @@ def provider_answers(facts: Facts, operation: str, *, until: int) -> set[int]:
     }
 
 
-def given_up(facts: Facts, groups: set[str], *, until: int | None) -> bool:
+def given_up(facts: Facts, groups: set[str], *, until: int | None, since: int = 0) -> bool:
     """Whether the target answered before the provider did: it gave up on a hand-over that was held.
 
-    Attempts that still run account for one pending hand-over each; one more belongs to an attempt that is over.
+    An attempt that still runs, and will end well, accounts for one pending hand-over; one more belongs to an attempt
+    that is over, or that gave up as well. (Which of two in flight gave up first, nobody can know.)
     """
     end = until if until is not None else max((e.seq for e in facts.events), default=0)
-    pending: set[int | None] = set()
-    for event in facts.events:
-        if event.seq > end:
-            break
-        mine = event.operation is not None and facts.group_of(event.operation) in groups
-        if mine and event.kind is Kind.PROVIDER_REQUEST:
-            pending.add(event.connection)
-        elif mine and event.kind is Kind.PROVIDER_RESPONSE and event.data.get("sent"):
-            pending.discard(event.connection)
-    running = [
-        a
-        for a in facts.attempts
-        if facts.group_of(a.operation) in groups
-        and a.start < end
-        and not a.never_arrived
-        and (a.end is None or a.end > end or not a.answered)
-    ]
-    return len(pending) > len(running)
+    for group in groups:
+        pending: set[int | None] = set()
+        for event in facts.events:
+            if not since < event.seq <= end or event.operation is None or facts.group_of(event.operation) != group:
+                continue
+            if event.kind is Kind.PROVIDER_REQUEST:
+                pending.add(event.connection)
+            elif event.kind is Kind.PROVIDER_RESPONSE and event.data.get("sent"):
+                pending.discard(event.connection)
+        running = [
+            a
+            for a in facts.attempts
+            if facts.group_of(a.operation) == group
+            and a.start < end
+            and a.answered
+            and a.end is not None
+            and a.end > end
+            and not a.classes <= {AnswerClass.FAILED, AnswerClass.UNKNOWN}
+        ]
+        if len(pending) > len(running):
+            return True
+    return False
 
 
 def doubt(facts: Facts, group: str) -> int | None:
@@ -80,15 +86,21 @@ def doubt(facts: Facts, group: str) -> int | None:
     return max(waiting, default=None)
 
 
-def trouble(facts: Facts, operations: set[str], *, until: int | None) -> bool:
-    """Whether the provider or the process failed these operations before ``until``: then failing is fair."""
+def trouble(facts: Facts, operations: set[str], *, until: int | None, since: int = 0) -> bool:
+    """Whether the provider or the process failed these operations: then failing is fair.
+
+    Only what happened after ``since`` counts: a success that was answered ends all earlier trouble, and a later crash
+    excuses nothing but a hand-over that was still in doubt.
+    """
     groups = {facts.group_of(operation) for operation in operations}
-    if given_up(facts, groups, until=until):
+    if given_up(facts, groups, until=until, since=since):
         return True
     for event in facts.events:
+        if event.seq <= since:
+            continue
         if until is not None and event.seq > until:
             break
-        if event.kind is Kind.CRASH:
+        if event.kind is Kind.CRASH and (not since or any(doubt(facts, group) is not None for group in groups)):
             return True
         mine = event.operation is not None and facts.group_of(event.operation) in groups
         if event.kind is Kind.DISCARDED and mine:
@@ -122,3 +134,16 @@ def uncertain(facts: Facts, operations: set[str], *, until: int | None) -> bool:
         if fired and event.data["verb"] in (Verb.RESET, Verb.CLOSE, Verb.LOSE, Verb.CUT):
             return True
     return False
+
+
+def handed_over(facts: Facts, group: str) -> bool:
+    """Whether a hand-over of a group may have begun."""
+    return any(
+        (
+            event.kind is Kind.PROVIDER_REQUEST
+            and event.operation is not None
+            and facts.group_of(event.operation) == group
+        )
+        or (event.kind is Kind.DISCARDED and event.operation is None)
+        for event in facts.events
+    )

@@ -18,9 +18,7 @@ class Story:
         self.scenario = scenario
         self.events: list[Event] = []
 
-    def tell(
-        self, kind: Kind, operation: str | None = "first", attempt: str | None = None, **data: Any
-    ) -> Event:
+    def tell(self, kind: Kind, operation: str | None = "first", attempt: str | None = None, **data: Any) -> Event:
         seq = len(self.events) + 1
         event = Event(seq, 100 + seq / 1000, kind, self.scenario, operation, attempt, None, data)
         self.events.append(event)
@@ -49,9 +47,7 @@ class Story:
         self.tell(Kind.DELIVERY, operation, recipient=TO, commit=commit)
         self.tell(Kind.PROVIDER_RESPONSE, operation, status=200, sent=told, commit=commit)
 
-    def answer(
-        self, attempt: str, status: int = 200, body: str = '{"id": "m1"}', operation: str = "first"
-    ) -> None:
+    def answer(self, attempt: str, status: int = 200, body: str = '{"id": "m1"}', operation: str = "first") -> None:
         self.tell(Kind.ENDED, operation, attempt, outcome="answered", status=status, headers={}, body=body)
 
     def lose(self, attempt: str) -> None:
@@ -83,9 +79,7 @@ def finding(
     return Finding(rule, level, message, RULES[rule].remedy, events or (3, 5, 12), "first")
 
 
-def failed(
-    scenario: str = "send.response-lost", *, story: Story | None = None, **changes: Any
-) -> ScenarioResult:
+def failed(scenario: str = "send.response-lost", *, story: Story | None = None, **changes: Any) -> ScenarioResult:
     story = story or twice()
     given: dict[str, Any] = {
         "seconds": 0.21,

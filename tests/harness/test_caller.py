@@ -31,9 +31,7 @@ class Seen:
 
 
 @asynccontextmanager
-async def server(
-    answer: bytes = ANSWER, *, hold: asyncio.Event | None = None
-) -> AsyncIterator[tuple[str, list[Seen]]]:
+async def server(answer: bytes = ANSWER, *, hold: asyncio.Event | None = None) -> AsyncIterator[tuple[str, list[Seen]]]:
     """A raw server that notes every byte, and how each connection ended."""
     seen: list[Seen] = []
 

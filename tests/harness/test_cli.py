@@ -136,9 +136,7 @@ def test_whatever_goes_wrong_is_one_line(
     assert shown.count("\n") == 1
 
 
-def test_a_traceback_is_shown_to_who_asks(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_traceback_is_shown_to_who_asks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SENDTWICE_DEBUG", "1")
 
     def run() -> int:
@@ -191,9 +189,7 @@ def test_a_contract_is_explained_claim_by_claim() -> None:
 
 def test_a_dry_run_contacts_nothing_and_says_what_would_happen() -> None:
     crashing = str(ROOT / "tests/sound/queued-202/target.toml")
-    result = call(
-        "run", crashing, "--dry-run", "--scenario", "send.crash-*", "--scenario", "send.response-lost"
-    )
+    result = call("run", crashing, "--dry-run", "--scenario", "send.crash-*", "--scenario", "send.response-lost")
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
     assert lines[0].startswith("dry run: nothing is contacted; a run would play ")
@@ -204,9 +200,7 @@ def test_a_dry_run_contacts_nothing_and_says_what_would_happen() -> None:
 
 
 def test_a_dry_run_says_why_a_scenario_would_be_skipped() -> None:
-    result = call(
-        "run", TARGET, "--dry-run", "--scenario", "send.crash-after-accept", "--scenario", "send.repeat"
-    )
+    result = call("run", TARGET, "--dry-run", "--scenario", "send.crash-after-accept", "--scenario", "send.repeat")
     assert any(
         line.startswith("skipped: send.crash-after-accept: the target forgets everything")
         for line in result.output.splitlines()
@@ -225,9 +219,7 @@ def test_options_are_environment_variables_too() -> None:
 
 
 def test_the_command_line_goes_before_the_environment() -> None:
-    result = call(
-        "run", TARGET, "--dry-run", "--scenario", "send.repeat", env={"SENDTWICE_SCENARIO": "send.burst"}
-    )
+    result = call("run", TARGET, "--dry-run", "--scenario", "send.repeat", env={"SENDTWICE_SCENARIO": "send.burst"})
     assert "send.burst" not in result.output
 
 

@@ -97,9 +97,7 @@ def test_a_saved_failure_can_be_played_on_another_target(tmp_path: Path) -> None
 
 
 def test_a_sound_target_passes(tmp_path: Path) -> None:
-    run = call(
-        "run", str(SOUND / "target.toml"), "--scenario", "send.repeat", "--report", "out", cwd=tmp_path
-    )
+    run = call("run", str(SOUND / "target.toml"), "--scenario", "send.repeat", "--report", "out", cwd=tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.splitlines()[-1].startswith("passed: 1 passed in ")
     assert not (tmp_path / "reports").exists()
@@ -193,9 +191,7 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.skipif(
-    not Path("/proc/self/cwd").exists(), reason="/proc is missing: it finds processes left behind"
-)
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="/proc is missing: it finds processes left behind")
 @pytest.mark.parametrize(
     ("number", "status", "said"),
     [(signal.SIGINT, 130, "sendtwice: interrupted"), (signal.SIGTERM, 143, "sendtwice: ended by a signal")],

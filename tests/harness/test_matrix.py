@@ -50,7 +50,7 @@ def test_a_flaw_is_caught_by_the_rule_meant_for_it(folder: Path, tmp_path: Path)
     missed = {name for name in flaw["scenarios"] if name not in found.get(flaw["rule"], set())}
     assert not missed, f"{flaw['rule']} did not see it in {missed}; found: {found}"
     others = set(found) - {flaw["rule"], *flaw.get("also", [])}
-    assert not others, f"caught by accident as well: {({rule: found[rule] for rule in others})}"
+    assert not others, f"caught by accident as well: { ({rule: found[rule] for rule in others}) }"
 
 
 @pytest.mark.parametrize("folder", SOUND, ids=lambda folder: folder.name)
@@ -66,9 +66,7 @@ def test_a_sound_implementation_is_not_accused(folder: Path, tmp_path: Path) -> 
 def test_an_emulated_vendor_passes_all_that_applies_to_it(target_file: Path, tmp_path: Path) -> None:
     result = play(target_file, tmp_path)
     assert result.error is None
-    left = {
-        s.id: s.reason for s in result.scenarios if s.verdict not in (Verdict.PASSED, Verdict.SKIPPED)
-    }
+    left = {s.id: s.reason for s in result.scenarios if s.verdict not in (Verdict.PASSED, Verdict.SKIPPED)}
     assert left == {}
     crashed = {s.id for s in result.scenarios if s.id.startswith("send.crash") and s.verdict is Verdict.PASSED}
     assert {"send.crash-before-accept", "send.crash-after-accept", "send.crash-after-answer"} <= crashed

@@ -112,9 +112,7 @@ def test_of_like_failures_the_shortest_story_is_the_worst() -> None:
 
 
 def test_a_failure_that_was_not_saved_is_repeated_by_its_id() -> None:
-    assert report(run_of(failed(replay=None)))[-1] == (
-        "sendtwice run mailer.toml --scenario send.response-lost"
-    )
+    assert report(run_of(failed(replay=None)))[-1] == ("sendtwice run mailer.toml --scenario send.response-lost")
 
 
 def test_a_command_can_be_pasted_whatever_the_path() -> None:
@@ -253,9 +251,7 @@ def test_no_secret_is_printed() -> None:
     story = twice()
     story.answer("retry", 500, "internal error: token hunter2hunter2 is wrong")
     result = failed(story=story, findings=(finding("at-most-once", "seen hunter2hunter2"),))
-    text = "\n".join(
-        report(run_of(result, error="it said hunter2hunter2"), redactor=Redactor({"hunter2hunter2"}))
-    )
+    text = "\n".join(report(run_of(result, error="it said hunter2hunter2"), redactor=Redactor({"hunter2hunter2"})))
     assert "hunter2" not in text
     assert "***" in text
 
@@ -272,9 +268,7 @@ def test_plain_sends_are_shown_as_curl_lines_too() -> None:
     lines = report(run_of(failed("send.repeat", story=story)), redactor=redactor)
     at = lines.index("  without sendtwice:")
     assert lines[at + 1].split()[:2] == ["URL=http://127.0.0.1:41234", "RUN=$(date"]
-    assert lines[at + 2].startswith(
-        '    curl -i -X POST "$URL/emails" -H "Idempotency-Key: st-kx${RUN}-first"'
-    )
+    assert lines[at + 2].startswith('    curl -i -X POST "$URL/emails" -H "Idempotency-Key: st-kx${RUN}-first"')
     assert '-H "Authorization: Bearer ${API_KEY}"' in lines[at + 2]
     assert lines[at + 2].endswith("# first")
     assert lines[at + 3].endswith("# again")

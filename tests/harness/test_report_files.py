@@ -103,9 +103,7 @@ def test_histories_are_json_lines_without_secrets(tmp_path: Path) -> None:
     story.send("third", headers={"Authorization": "Bearer xyz"})
     Histories(tmp_path, Redactor())(RunEnded(run_of(failed(story=story), other("key.max", Verdict.SKIPPED))))
     assert [path.name for path in tmp_path.iterdir()] == ["send.response-lost.history.jsonl"]
-    lines = [
-        json.loads(line) for line in history_path(tmp_path, "send.response-lost").read_text().splitlines()
-    ]
+    lines = [json.loads(line) for line in history_path(tmp_path, "send.response-lost").read_text().splitlines()]
     assert [line["seq"] for line in lines] == list(range(1, len(story.events) + 1))
     request = [line for line in lines if line["kind"] == Kind.CLIENT_REQUEST][-1]
     assert request["data"]["headers"]["Authorization"] == "***"

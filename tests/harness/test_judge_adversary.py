@@ -1,7 +1,4 @@
-"""Where the judge is wrong today: histories of sound targets that it accuses, and breaches that it does not see.
-
-Each test here fails until the judge is mended, and then moves to the file of its rule.
-"""
+"""Histories that once fooled the judge: sound targets that it accused, and breaches that it did not see."""
 
 from dataclasses import replace
 
@@ -310,6 +307,17 @@ def test_a_declared_refusal_of_a_plain_first_send_is_inconclusive(strict: Histor
     assert h.judgement.voids
 
 
+@pytest.mark.parametrize("kind", ["rate_limited", "unauthorized"])
+def test_a_retry_that_is_turned_away_after_a_lost_request_shows_nothing_of_the_key(strict: History, kind: str) -> None:
+    h = strict
+    h.send("first")
+    h.ends("first", never_arrived=True)
+    h.send("first~1", like="first")
+    h.answer("first~1", kind)
+    h.finish("first", "first~1", definite=False)
+    assert h.accusations == []
+
+
 # --- recipients as the target writes them -------------------------------------------------------------------
 
 
@@ -486,7 +494,7 @@ def test_trouble_that_is_over_excuses_nothing_that_comes_after_the_success(stric
     assert h.rules() & {"replay-fidelity", "refusal-policy"}
 
 
-def test_a_queue_that_had_settled_has_no_excuse_for_a_second_mail_after_a_crash() -> None:
+def test_a_queue_that_is_killed_may_not_have_read_the_providers_answer_though_all_was_quiet() -> None:
     h = History.under("rasket")
     h.send("first")
     h.answer("first")
@@ -495,7 +503,8 @@ def test_a_queue_that_had_settled_has_no_excuse_for_a_second_mail_after_a_crash(
     h.crash()
     h.restart()
     h.deliver("first")
-    assert h.rules() == {"at-most-once"}
+    assert h.rules() == set()
+    assert h.rules(Level.OBSERVE) == {"at-most-once-after-unknown"}
 
 
 def test_a_target_without_approvals_that_calls_everything_a_draft_shows_nothing() -> None:

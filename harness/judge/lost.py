@@ -1,0 +1,167 @@
+"""The rule that nothing is lost: what was answered as a success is delivered.
+
+How many mails a group's claims promise is counted by keys, for a repeat's success promises no second mail. A mail
+that the provider refused for good, or whose hand-over is in doubt, is not lost where the target answers before it
+hands over; and "before" is never read from the order inside an attempt's interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sendtwice.fake_provider.contracts import AnswerClass as A
+from sendtwice.fake_provider.contracts import Level
+from sendtwice.harness.history import Kind
+from sendtwice.harness.judge import weather
+from sendtwice.harness.judge.answers import finding
+from sendtwice.harness.judge.classes import SUCCESS
+from sendtwice.harness.judge.effects import attempts_of
+from sendtwice.harness.judge.facts import Attempt, Facts, Kin, Operation
+from sendtwice.harness.judge.finding import Finding
+from sendtwice.harness.judge.permitted import Left, left_by
+from sendtwice.harness.judge.rules import level
+
+
+def judge_losses(facts: Facts) -> Iterator[Finding]:
+    """Hold what was claimed against what was delivered."""
+    for group in facts.groups:
+        yield from _never_lost(facts, group)
+
+
+def undelivered(facts: Facts, group: str) -> list[Operation]:
+    """Return the operations of a group that were answered as successes, when too few of their mails arrived."""
+    if group in facts.blurred:
+        return []
+    claims = {op.name: _claims(facts, op.name) for op in facts.groups[group]}
+    served = facts.served(group)
+    declared = {r for op in facts.groups[group] for r in op.recipients}
+    if not declared & served.keys():  # a target that writes to an address of its own
+        declared = set(served)
+    lost: list[Operation] = []
+    for person in declared:
+        meant = [op for op in facts.groups[group] if person in op.recipients or person not in _all(facts, group)]
+        mine = [a for op in meant for a in claims[op.name]]
+        if served.get(person, 0) < _promised(facts, mine, got=served.get(person, 0)):
+            lost += [op for op in meant if claims[op.name] and op not in lost]
+    return lost
+
+
+def _all(facts: Facts, group: str) -> set[str]:
+    return {r for op in facts.groups[group] for r in op.recipients}
+
+
+def _promised(facts: Facts, claims: list[Attempt], *, got: int) -> int:
+    """Return how many mails these claims promise: one for each key. What equal unkeyed mails become may be open."""
+    if facts.role != "api":
+        return len({claim.operation for claim in claims})
+    known: list[Attempt] = []
+    unkeyed = 0
+    for claim in claims:
+        if claim.key is None:
+            unkeyed += 1
+        elif not any(facts.may_share_key(claim, other) for other in known):
+            known.append(claim)
+    if unkeyed and not facts.contract.key.presence.says("optional"):
+        unkeyed = 1 if not got else 0
+    return len(known) + unkeyed
+
+
+def _never_lost(facts: Facts, group: str) -> Iterator[Finding]:
+    lost = undelivered(facts, group)
+    if not lost:
+        return
+    claims = [a for op in lost for a in _claims(facts, op.name)]
+    weight = _weight(facts, group, claims)
+    if weight is None:
+        return
+    names = ", ".join(op.name for op in lost)
+    told = [e.seq for e in facts.events if e.kind is Kind.TOLD and e.operation in {op.name for op in lost}]
+    count = facts.count(group, min)
+    what = f"{len(lost)} sends were answered as successes, {'one' if count == 1 else count or 'none'} was delivered"
+    if len(lost) == 1:
+        what = "answered as a success and never delivered"
+    yield finding(
+        facts.contract,
+        "no-lost-send",
+        f"{names}: {what}",
+        tuple(sorted({seq for a in claims for seq in a.events} | set(told))),
+        operation=lost[0].name,
+        weight=weight,
+    )
+
+
+def _weight(facts: Facts, group: str, claims: list[Attempt]) -> Level | None:
+    """Return how much a missing mail weighs; None when nobody could have delivered it."""
+    if facts.role == "client":
+        return level(facts.contract, "no-lost-send")
+    inline = facts.contract.delivery.says("inline") and facts.role == "api"
+    first = min((a.start for a in claims), default=0)
+    earliest = min((a.start for a in attempts_of(facts, group)), default=first)
+    refused = _refusal(facts, group)
+    if refused is not None and not inline:
+        # A queue answers first and hears of the refusal later; its later answers repeat the first one.
+        before = any(a.end is not None and a.end < refused for a in claims)
+        return None if before or facts.contract.delivery.says("queued") else _milder(facts)
+    doubt = weather.doubt(facts, group)
+    if _says_unknown(facts, group):
+        return Level.OBSERVE
+    if doubt is not None and not inline:
+        return Level.OBSERVE if earliest < doubt else _milder(facts)
+    if doubt is not None and any(a.end is not None and a.end < doubt for a in claims):
+        return Level.OBSERVE
+    return level(facts.contract, "no-lost-send")
+
+
+def _milder(facts: Facts) -> Level:
+    """Return the level where a queue could be right and a target that answers inline could not."""
+    return Level.SHOULD if level(facts.contract, "no-lost-send") is Level.MUST else Level.OBSERVE
+
+
+def _refusal(facts: Facts, group: str) -> int | None:
+    """Return the event by which the provider refused a mail of the group for good."""
+    return next(
+        (
+            e.seq
+            for e in facts.events
+            if e.kind is Kind.PROVIDER_RESPONSE
+            and e.operation is not None
+            and facts.group_of(e.operation) == group
+            and 400 <= int(e.data.get("status", 0)) < 500
+            and int(e.data["status"]) not in (408, 409, 429)
+        ),
+        None,
+    )
+
+
+def _says_unknown(facts: Facts, group: str) -> bool:
+    """Whether a target that was killed no longer claims success, but says that it does not know."""
+    crash = max((e.seq for e in facts.events if e.kind is Kind.CRASH), default=None)
+    last = [a for a in attempts_of(facts, group) if a.answered and crash is not None and a.start > crash]
+    return bool(last) and bool(last[-1].classes & {A.UNKNOWN, A.IN_PROGRESS}) and not last[-1].classes & SUCCESS
+
+
+def _claims(facts: Facts, operation: str) -> list[Attempt]:
+    """Return the attempts that were told 'done' for this operation, and may take it as said of their own content."""
+    mine = [a for a in facts.attempts if a.operation == operation]
+    if facts.role == "client":
+        told = [e for e in facts.events if e.kind is Kind.TOLD and e.operation == operation]
+        return mine if any(e.data["told"] == "sent" for e in told) else []
+    if facts.role == "consumer":
+        return [a for a in mine if a.answered and 200 <= (a.status or 0) < 300]
+    return [a for a in mine if a.succeeded and not a.invalid and not _of_another(facts, a)]
+
+
+def _of_another(facts: Facts, claim: Attempt) -> bool:
+    """Whether a success may be the replay of other content that took the key: the conflict rule's business.
+
+    A success with an id of its own is no replay.
+    """
+    holders = [
+        r
+        for r in facts.rivals(claim)
+        if facts.kin(r, claim) is not Kin.SAME
+        and left_by(facts, r) is not Left.NOTHING
+        and (not r.answered or r.classes & SUCCESS)
+    ]
+    fresh = claim.id is not None and all(r.id not in (None, claim.id) for r in holders)
+    return bool(holders) and not fresh
