@@ -25,6 +25,7 @@ from sendtwice.harness.judge.classes import INDEFINITE, is_definite
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.judge.lost import undelivered
 from sendtwice.harness.live import Live, Names, Plan
+from sendtwice.harness.overlap import Overlaps
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.steps import (
     AwaitStep,
@@ -71,8 +72,7 @@ class Play:
         self.live: dict[str, Live] = {}
         self.gates = Gates(scenario.id, bench.recorder)
         self.tasks: set[asyncio.Task[Any]] = set()
-        self.overlaps: list[tuple[list[str], float]] = []
-        self.meetings: list[tuple[str, str]] = []
+        self.overlaps = Overlaps()
 
     async def run(self) -> None:
         """Play all steps, then let go of everything and settle."""
@@ -82,7 +82,7 @@ class Play:
                 await self._step(step)
             self.gates.let_go()
             await self.settle()
-            self._record_overlaps()
+            self.overlaps.record(self.bench.recorder, self.scenario.id, self.live)
             self._record_expectation(self.scenario.expect, final=True)
         except ScenarioError as error:
             self.record(Kind.VOID, reason=str(error))
@@ -116,7 +116,7 @@ class Play:
                 self.gates.release(label)
             case HangUpStep(hang_up=name):
                 if self.live[name].flight.ended.is_set():
-                    self.meetings.append((name, f"{name}'s hang-up"))
+                    self.overlaps.meeting(name, f"{name}'s hang-up")
                 self._driver.hang_up(self.live[name].flight)
             case AwaitStep(awaited=name) if name not in self.live:
                 await self._within(asyncio.gather(*self.gates.met(name)), f"nothing met the fault {name!r}")
@@ -157,7 +157,7 @@ class Play:
         if item.wait == "none":
             like = getattr(item, "like", None)
             if like is not None:
-                self.meetings.append((like, live.plan.name))
+                self.overlaps.meeting(like, live.plan.name)
             return live
         held = [a for a in live.armed if a.fault.verb is Verb.HOLD]
         waits = [live.flight.ended.wait, *(a.reached.wait for a in held)]
@@ -192,7 +192,7 @@ class Play:
             spread = self._driver.fire(flights)
             for live in lives:
                 live.flight.task = self._spawn(self._driver.finish(live.flight))
-            self.overlaps.append(([live.plan.name for live in lives], spread))
+            self.overlaps.crowd([live.plan.name for live in lives], spread)
         for live in lives:
             held = [a.reached.wait for a in live.armed if a.fault.verb is Verb.HOLD]
             await self._within(_first([live.flight.ended.wait, *held]), f"{live.plan.name} did not end")
@@ -398,25 +398,6 @@ class Play:
         facts = Facts(self.bench.contract, self.bench.recorder.of(self.scenario.id))
         ids = [a.id for a in facts.attempts if plan is not None and a.operation == plan.operation and a.id]
         return ids[0] if ids else ""
-
-    def _record_overlaps(self) -> None:
-        for names, spread in self.overlaps:
-            flights = [self.live[name].flight for name in names]
-            times = [(f.sent_at, f.ended_at) for f in flights if f.sent_at is not None and f.ended_at is not None]
-            met = any(a[0] < b[1] and b[0] < a[1] for i, a in enumerate(times) for b in times[i + 1 :])
-            self.record(Kind.OVERLAP, attempts=names, overlapped=met, spread_us=round(spread, 1))
-        for first, second in self.meetings:
-            mine = self.live[first].flight
-            yours = self.live[second].flight if second in self.live else None
-            answered_first = mine.outcome == "answered" and (
-                yours is None or (yours.sent_at or 0) > (mine.ended_at or 0)
-            )
-            self.record(
-                Kind.OVERLAP,
-                attempts=[first, second],
-                overlapped=not answered_first,
-                answered_first=answered_first,
-            )
 
     def _record_expectation(self, expect: Expect, *, final: bool) -> None:
         if expect.empty:

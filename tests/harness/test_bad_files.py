@@ -151,8 +151,8 @@ def test_what_is_no_target_file_is_refused(tmp_path: Path, content: bytes) -> No
         ("title: A thing", "title: A\ntitle: B", "'title' is given twice; keep one"),
         ("id: my.one", "id: ../../x", "id: "),
         ("role: api", "role: consumer", "is for role consumer and the target has role api"),
-        # Found to be wrong on 2026-11-29, and left failing:
         ("as: second\n    like: first\n    wait: none", "as: first\n- send:\n    as: second", "'first'"),
+        # Found to be wrong on 2026-11-29, and left failing:
         ("    first: 1", "    first: -1", "expect.deliveries.first: "),
         ("hold", "{answer: 99}", "answer"),
         ("or_after: grace", "or_after: -1", "or_after"),

@@ -258,7 +258,7 @@ def test_an_interrupted_wait_for_a_stubborn_target_leaves_nothing(
     place = Place(tmp_path, "ignores-signals")
     with place.start(*arguments) as process:
         until = time.monotonic() + 10
-        while not any("app.py" in line for line in place._left()) and time.monotonic() < until:  # noqa: SLF001
+        while not any("app.py" in line for line in place._left()) and time.monotonic() < until:
             time.sleep(0.02)
         time.sleep(0.2)
         process.send_signal(sign)
@@ -274,7 +274,7 @@ def test_an_ended_demo_leaves_nothing(tmp_path: Path, sign: signal.Signals) -> N
     place = Place(tmp_path, "sound")
     with place.start("demo") as process:
         until = time.monotonic() + 15
-        while not any("serve" in line for line in place._left()) and time.monotonic() < until:  # noqa: SLF001
+        while not any("serve" in line for line in place._left()) and time.monotonic() < until:
             time.sleep(0.02)
         time.sleep(0.5)
         process.send_signal(sign)
