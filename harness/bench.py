@@ -13,6 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from sendtwice.fake_provider import webhooks
 from sendtwice.fake_provider.contracts import Contract
@@ -76,7 +77,10 @@ class Bench:
         await self._start_provider()
         target = self.target
         if target.processes:
-            self.launcher = Processes(target.processes, self.folder, self.values, self.logs)
+            url = target.api.url if target.api else target.consumer.url if target.consumer else "{port}"
+            # A url with a port of its own says where the first process listens.
+            own = None if "{port}" in url else urlsplit(url).port
+            self.launcher = Processes(target.processes, self.folder, self.values, self.logs, first_port=own)
             self.values["port"] = str(self.launcher.port())
             await self.launcher.start()
         verify: bool | str = True

@@ -133,9 +133,10 @@ class Session:
         await self._played(scenario)
         events = self.bench.recorder.of("canary")
         self.bench.check_alive()
-        facts = Facts(self.contract, events, self.bench.target.role)
         strays = [e for e in self.bench.recorder.of(None) if e.kind is Kind.STRAY]
-        if facts.count("mail", min) >= 1:
+        arrived = [e for e in events if e.kind is Kind.DELIVERY]
+        if arrived:
+            self._arrived_well(events, arrived)
             return
         if strays:
             raise HarnessError(
@@ -146,6 +147,29 @@ class Session:
         output = self.settings.output
         kept = f" (in {output})" if "output" in remedy and self.bench.target.processes else ""
         raise HarnessError(f"the canary {how}; {remedy}{kept}")
+
+    def idless(self) -> str | None:
+        """Return where the canary's answer should have had an id, when it had none there."""
+        facts = Facts(self.contract, self.bench.recorder.of("canary"), self.bench.target.role)
+        shapes = self.contract.shapes(contracts.AnswerClass.ACCEPTED)
+        place = next((shape.id for shape in shapes if shape.id is not None), None)
+        return place if self.bench.target.role == "api" and all(a.id is None for a in facts.attempts) else None
+
+    def _arrived_well(self, events: Sequence[Event], arrived: Sequence[Event]) -> None:
+        """The canary must reach whom it was for, and whoever sent it must have been told something."""
+        declared = next(e for e in events if e.kind is Kind.OPERATION).data["recipients"]
+        token = declared[0].partition("@")[0]
+        addresses = [str(e.data["recipient"]) for e in arrived]
+        if not any(token in address.casefold() for address in addresses):
+            raise HarnessError(
+                f"the canary was for {declared[0]} and was delivered to {addresses[0]}; nothing more is sent: "
+                "let the target write to the address that it is given"
+            )
+        ended = next((e for e in events if e.kind is Kind.ENDED), None)
+        if self.bench.target.role != "client" and ended is not None and ended.data["outcome"] != "answered":
+            how = _UNANSWERED.get(ended.data["outcome"], str(ended.data["outcome"]))
+            detail = f" ({ended.data['detail']})" if ended.data.get("detail") else ""
+            raise HarnessError(f"the canary arrived, but its caller {how}{detail}; mend the target's answer")
 
     async def _play_all(self) -> None:
         expected = sum(
@@ -185,14 +209,23 @@ class Session:
     async def _played(self, scenario: Scenario) -> None:
         self.bench.current = scenario.id
         started = self.bench.recorder.now()
-        await Play(self.bench, scenario).run()
+        play = Play(self.bench, scenario)
+        limit = self.settings.time_limit
+        try:
+            async with asyncio.timeout(None if limit is None else max(0.1, limit - started)):
+                await play.run()
+        except TimeoutError:
+            play.record(Kind.VOID, reason="the time limit was reached while it was played")
         self.ended_at[scenario.id] = self.bench.recorder.now()
         self.seconds[scenario.id] = self.ended_at[scenario.id] - started
         self.bench.current = None
 
     def _watch_for(self) -> float:
         declared = self.target.target.timing.retries_for
-        return declared if declared is not None else self.settings.watch
+        seconds = declared if declared is not None else self.settings.watch
+        if self.settings.time_limit is not None:
+            seconds = min(seconds, max(0.0, self.settings.time_limit - self.bench.recorder.now()))
+        return seconds
 
     async def _watch(self) -> float:
         """Wait out the target's own retries, then send a sentinel: what it overtook is late indeed."""
@@ -296,6 +329,15 @@ def _answers(facts: Facts) -> dict[str, list[str]]:
     return {a.name: sorted(c.value for c in a.classes) if a.answered else [a.outcome] for a in facts.attempts}
 
 
+#: What became of a request that got no answer, with its sender as the subject.
+_UNANSWERED = {
+    "timed-out": "got no answer",
+    "garbage": "got an answer that is no HTTP",
+    "broken": "lost its connection before an answer",
+    "unreachable": "could not be reached: nothing listens there",
+}
+
+
 def _canary_words(events: Sequence[Event], role: str) -> tuple[str, str]:
     """Return what became of the canary and what to do, when it did not reach the ledger."""
     if role == "client":
@@ -308,12 +350,7 @@ def _canary_words(events: Sequence[Event], role: str) -> tuple[str, str]:
     if ended is None:
         return "was never sent", "see the target's output"
     if ended.data["outcome"] != "answered":
-        how = {
-            "timed-out": "got no answer",
-            "garbage": "got an answer that is no HTTP",
-            "broken": "lost its connection before an answer",
-            "unreachable": "could not be sent: nothing listens there",
-        }.get(ended.data["outcome"], ended.data["outcome"])
+        how = _UNANSWERED.get(ended.data["outcome"], ended.data["outcome"])
         detail = f" ({ended.data['detail']})" if ended.data.get("detail") else ""
         return f"{how}{detail}", "check target url and see the target's output"
     status = ended.data["status"]
@@ -368,6 +405,9 @@ async def check(target: Target, target_path: Path, scenarios: Sequence[Scenario]
     except HarnessError as error:
         return CheckReport(ok=False, lines=[str(error)])
     lines.append(f"{target.target.name}: started, and the canary arrived")
+    place = session.idless()
+    if place is not None:
+        lines.append(f"the answer has no id at {place}, so replays cannot be compared by it: see target.api.answer.id")
     lines.append(f"{len(session.chosen)} scenarios can be played")
     role = target.target.role
     lines += [

@@ -20,7 +20,7 @@ from sendtwice.fake_provider.sockets import abort, unsent
 #: What is kept of an answer's body; the rest is read and counted.
 KEEP = 256 * 1024
 #: More than this is no answer.
-MAX_ANSWER = 8 * 1024 * 1024
+MAX_ANSWER = 32 * 1024 * 1024
 
 
 @dataclass(slots=True)

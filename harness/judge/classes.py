@@ -31,7 +31,7 @@ def parsed(body: bytes | str) -> Any:
     """Return a body as JSON, or None when it is none."""
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or nested deeper than anybody means
         return None
 
 

@@ -42,6 +42,7 @@ class _Running:
     process: asyncio.subprocess.Process | None = None
     expected_to_run: bool = False
     output: IO[bytes] | None = None
+    last_probe: str = "nothing answered"
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class Processes:
     folder: Path
     values: Mapping[str, str]
     logs: Path
+    first_port: int | None = None  # where the first process listens, if the target file says so
     can_crash: bool = True
     _running: dict[str, _Running] = field(default_factory=dict)
     _scratch: str | None = None
@@ -60,9 +62,12 @@ class Processes:
         """Give each process its port and its place for state before any starts: they may name each other."""
         self._scratch = tempfile.mkdtemp(prefix="sendtwice-")
         self.logs.mkdir(parents=True, exist_ok=True)
-        for spec in self.specs:
+        for i, spec in enumerate(self.specs):
             state = Path(self._scratch) / f"{spec.name}.state"
-            self._running[spec.name] = _Running(spec, free_port(), state, self.logs / f"{spec.name}.log")
+            port = self.first_port if self.first_port is not None and i == 0 else free_port()
+            log = self.logs / f"{spec.name}.log"
+            log.write_bytes(b"")  # an earlier run's words are not this one's
+            self._running[spec.name] = _Running(spec, port, state, log)
 
     def port(self, name: str | None = None) -> int:
         """Return the port of a process; of the first one by default."""
@@ -153,8 +158,8 @@ class Processes:
                 raise HarnessError(f"{_how(running)} before it was ready{_tail(running.log)}")
             what = spec.ready or "tcp"
             raise HarnessError(
-                f"the target was not ready on port {running.port} within {spec.timeout:g} s (waited for {what})"
-                f"{_tail(running.log)}"
+                f"the target was not ready on port {running.port} within {spec.timeout:g} s (waited for {what}; "
+                f"{running.last_probe}: see target.start.ready){_tail(running.log)}"
             )
         finally:
             probe.cancel()
@@ -175,6 +180,7 @@ class Processes:
                         answer = await wire.answer("GET")
                         if 200 <= answer.status < 300:
                             return
+                        running.last_probe = f"its last answer was {answer.status}"
                     finally:
                         wire.close()
             except Exception:  # noqa: BLE001, S110  # anything but a 2xx means "not yet"; the deadline tells
