@@ -18,6 +18,7 @@ import sendtwice
 from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.contracts import Contract, Level
 from sendtwice.fake_provider.documents import BadFileError
+from sendtwice.harness import canary
 from sendtwice.harness.bench import Bench
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.events import (
@@ -29,29 +30,18 @@ from sendtwice.harness.events import (
     Subscriber,
     Watching,
 )
-from sendtwice.harness.history import Event, Kind
+from sendtwice.harness.history import Kind
 from sendtwice.harness.judge import Finding, judge
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.needs import missing, unplayable
 from sendtwice.harness.result import RunResult, ScenarioResult, Verdict
 from sendtwice.harness.runner import Play
-from sendtwice.harness.scenario import Scenario, parse
+from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.settings import RunSettings
 from sendtwice.harness.target import Known, Target, effective_contract, is_loopback
 
 #: A scenario's usual time, for the estimate in the first line; one with a restart takes longer.
 _USUAL, _RESTART = 0.15, 0.9
-
-_PLAIN = {
-    "api": "[{send: {as: mail}}]",
-    "client": "[{operate: {as: mail}}]",
-    "consumer": "[{notify: {as: mail}}]",
-}
-
-
-def plain_mail(scenario_id: str, role: str) -> Scenario:
-    """Return the scenario of one plain mail: the canary and the sentinel."""
-    return parse(f"{{id: {scenario_id}, title: One plain mail, role: {role}, steps: {_PLAIN[role]}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +98,7 @@ class Session:
         try:
             try:
                 await self.bench.start()
-                await self._canary()
+                await self.canary()
                 await self._play_all()
                 watched = await self._watch()
             finally:
@@ -127,26 +117,17 @@ class Session:
         for subscriber in self.subscribers:
             subscriber(event)  # type: ignore[arg-type]
 
-    async def _canary(self) -> None:
-        """Send one plain mail. If it is accepted and never arrives, the target may be using a real provider."""
-        scenario = plain_mail("canary", self.bench.target.role)
-        await self._played(scenario)
-        events = self.bench.recorder.of("canary")
+    async def canary(self) -> None:
+        """Send one plain mail before anything else; :class:`HarnessError` when it does not arrive as it should."""
+        role = self.bench.target.role
+        await self._played(canary.plain_mail("canary", role))
         self.bench.check_alive()
+        events = self.bench.recorder.of("canary")
         strays = [e for e in self.bench.recorder.of(None) if e.kind is Kind.STRAY]
-        arrived = [e for e in events if e.kind is Kind.DELIVERY]
-        if arrived:
-            self._arrived_well(events, arrived)
-            return
-        if strays:
-            raise HarnessError(
-                f"the canary was delivered to {strays[-1].data['recipient']} without a trace of its recipient or "
-                "content; sendtwice could not tell mails apart: see target.api.request"
-            )
-        how, remedy = _canary_words(events, self.bench.target.role)
-        output = self.settings.output
-        kept = f" (in {output})" if "output" in remedy and self.bench.target.processes else ""
-        raise HarnessError(f"the canary {how}; {remedy}{kept}")
+        complaint = canary.complaint(events, strays, role)
+        if complaint is not None:
+            kept = f" (in {self.settings.output})" if "output" in complaint and self.bench.target.processes else ""
+            raise HarnessError(complaint + kept)
 
     def idless(self) -> str | None:
         """Return where the canary's answer should have had an id, when it had none there."""
@@ -154,22 +135,6 @@ class Session:
         shapes = self.contract.shapes(contracts.AnswerClass.ACCEPTED)
         place = next((shape.id for shape in shapes if shape.id is not None), None)
         return place if self.bench.target.role == "api" and all(a.id is None for a in facts.attempts) else None
-
-    def _arrived_well(self, events: Sequence[Event], arrived: Sequence[Event]) -> None:
-        """The canary must reach whom it was for, and whoever sent it must have been told something."""
-        declared = next(e for e in events if e.kind is Kind.OPERATION).data["recipients"]
-        token = declared[0].partition("@")[0]
-        addresses = [str(e.data["recipient"]) for e in arrived]
-        if not any(token in address.casefold() for address in addresses):
-            raise HarnessError(
-                f"the canary was for {declared[0]} and was delivered to {addresses[0]}; nothing more is sent: "
-                "let the target write to the address that it is given"
-            )
-        ended = next((e for e in events if e.kind is Kind.ENDED), None)
-        if self.bench.target.role != "client" and ended is not None and ended.data["outcome"] != "answered":
-            how = _UNANSWERED.get(ended.data["outcome"], str(ended.data["outcome"]))
-            detail = f" ({ended.data['detail']})" if ended.data.get("detail") else ""
-            raise HarnessError(f"the canary arrived, but its caller {how}{detail}; mend the target's answer")
 
     async def _play_all(self) -> None:
         expected = sum(
@@ -235,7 +200,7 @@ class Session:
         # Nothing can be awaited here but time: the question is whether something will not happen.
         await self.bench.provider.ledger.wait(lambda: False, timeout=seconds)
         self.bench.check_alive()
-        await self._played(plain_mail("sentinel", self.bench.target.role))
+        await self._played(canary.plain_mail("sentinel", self.bench.target.role))
         return self.bench.recorder.now() - started
 
     # -- judging -----------------------------------------------------------------------------------------------------
@@ -329,46 +294,6 @@ def _answers(facts: Facts) -> dict[str, list[str]]:
     return {a.name: sorted(c.value for c in a.classes) if a.answered else [a.outcome] for a in facts.attempts}
 
 
-#: What became of a request that got no answer, with its sender as the subject.
-_UNANSWERED = {
-    "timed-out": "got no answer",
-    "garbage": "got an answer that is no HTTP",
-    "broken": "lost its connection before an answer",
-    "unreachable": "could not be reached: nothing listens there",
-}
-
-
-def _canary_words(events: Sequence[Event], role: str) -> tuple[str, str]:
-    """Return what became of the canary and what to do, when it did not reach the ledger."""
-    if role == "client":
-        told = next((e for e in events if e.kind is Kind.TOLD), None)
-        if told is not None and told.data["told"] == "sent":
-            return "was reported as sent and did not reach the fake provider", "point the client at {api_url}"
-        how = f"exit status {told.data['status']}" if told else "no exit status"
-        return f"was not sent ({how})", "see the client's output"
-    ended = next((e for e in events if e.kind is Kind.ENDED), None)
-    if ended is None:
-        return "was never sent", "see the target's output"
-    if ended.data["outcome"] != "answered":
-        how = _UNANSWERED.get(ended.data["outcome"], ended.data["outcome"])
-        detail = f" ({ended.data['detail']})" if ended.data.get("detail") else ""
-        return f"{how}{detail}", "check target url and see the target's output"
-    status = ended.data["status"]
-    body = " ".join(str(ended.data.get("body", "")).split())[:160]
-    if 200 <= status < 300:
-        return (
-            f"was answered {status} and did not reach the fake provider",
-            (
-                "the target may be using a real provider, so nothing more is sent: "
-                "hand it {provider_url} or see target.provider"
-            ),
-        )
-    return (
-        f"was refused with {status}: {body}" if body else f"was refused with {status}",
-        "a plain mail must be accepted first: see target.api.request, headers and senders.main",
-    )
-
-
 def _check_remote(target: Target, settings: RunSettings) -> None:
     """Refuse to send to another machine unless that was asked for."""
     body = target.target
@@ -399,7 +324,7 @@ async def check(target: Target, target_path: Path, scenarios: Sequence[Scenario]
     try:
         try:
             await session.bench.start()
-            await session._canary()  # noqa: SLF001
+            await session.canary()
         finally:
             await session.bench.stop()
     except HarnessError as error:
