@@ -2,11 +2,14 @@
 
 A YAML file is composed once into plain data and a map from each path in it to its line. Validation errors of
 pydantic carry the same paths, so every message can say ``file:line: where: what is wrong; what to do``.
+
+A file may come from anyone, so its size, its depth and what its aliases grow to have bounds.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 import types
 import typing
@@ -18,6 +21,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 Loc = tuple[int | str, ...]
+
+#: No contract, scenario or target file comes near these.
+MOST_BYTES, MOST_NODES, DEEPEST = 1024 * 1024, 100_000, 100
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -51,11 +57,15 @@ class Document:
 def read_text(path: Path | str) -> str:
     """Read a file that a user named; :class:`BadFileError` when it cannot be read."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with Path(path).open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise BadFileError(str(path), "is larger than 1 MiB; name the right file")
+        return data.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise BadFileError(str(path), "is not UTF-8 text; save it as UTF-8") from None
-    except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise BadFileError(str(path), f"cannot be read ({reason}); check the path") from None
 
 
@@ -68,59 +78,101 @@ def parse_yaml(text: str, path: str) -> Document:
     """Parse YAML text; sequences used as mapping keys become tuples (``[m1, m2]: 2``)."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if node is None:
+            raise BadFileError(path, "is empty; write a mapping into it")
+        reader = _YamlReader(path)
+        try:
+            data = reader.plain(node, ())
+        finally:
+            reader.make.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
         raise BadFileError(path, f"is not valid YAML ({error.problem}); mend it there", line=line) from None
     except yaml.YAMLError as error:
         raise BadFileError(path, f"is not valid YAML ({' '.join(str(error).split())}); mend it") from None
-    lines: dict[Loc, int] = {}
-    if node is None:
-        raise BadFileError(path, "is empty; write a mapping into it")
-    constructor = yaml.SafeLoader("")
-    try:
-        data = _plain(node, (), lines, constructor, path)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        raise BadFileError(path, f"{error.problem}; mend it", line=mark.line + 1 if mark else None) from None
+    except RecursionError:
+        raise BadFileError(path, _TOO_DEEP) from None
     except ValueError as error:
         raise BadFileError(path, f"holds a value that cannot be read ({error}); mend it") from None
-    finally:
-        constructor.dispose()
-    return Document(path, data, lines)
+    return Document(path, data, reader.lines)
 
 
-def _plain(node: yaml.Node, loc: Loc, lines: dict[Loc, int], make: yaml.SafeLoader, path: str) -> Any:
-    lines.setdefault(loc, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
-        found: dict[Any, Any] = {}
-        for key_node, value_node in node.value:
-            key = _plain_key(key_node, make)
-            at = (*loc, key if isinstance(key, int | str) else str(key))
-            if key in found:
-                line = key_node.start_mark.line + 1
-                raise BadFileError(path, f"{key!r} is given twice; keep one", line=line)
-            lines[at] = key_node.start_mark.line + 1
-            found[key] = _plain(value_node, at, lines, make, path)
-        return found
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, (*loc, i), lines, make, path) for i, item in enumerate(node.value)]
-    return make.construct_object(node, deep=True)
+_TOO_DEEP = f"is nested deeper than {DEEPEST} levels; flatten it"
 
 
-def _plain_key(node: yaml.Node, make: yaml.SafeLoader) -> Any:
-    if isinstance(node, yaml.SequenceNode):
-        return tuple(_plain_key(item, make) for item in node.value)
-    key = make.construct_object(node, deep=True)
-    return key if isinstance(key, str | int) and not isinstance(key, bool) else str(key)
+class _YamlReader:
+    """Makes plain data of composed nodes. An alias is expanded where it stands, so nodes are counted."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.lines: dict[Loc, int] = {}
+        self.make = yaml.SafeLoader("")
+        self._nodes = 0
+
+    def plain(self, node: yaml.Node, loc: Loc) -> Any:
+        line = node.start_mark.line + 1
+        self.lines.setdefault(loc, line)
+        self._count(line, len(loc))
+        if isinstance(node, yaml.MappingNode):
+            found: dict[Any, Any] = {}
+            for key_node, value_node in node.value:
+                key = self._key(key_node, len(loc) + 1)
+                at = (*loc, key if isinstance(key, int | str) else str(key))
+                if key in found:
+                    raise BadFileError(
+                        self.path, f"{key!r} is given twice; keep one", line=key_node.start_mark.line + 1
+                    )
+                self.lines[at] = key_node.start_mark.line + 1
+                found[key] = self.plain(value_node, at)
+            return found
+        if isinstance(node, yaml.SequenceNode):
+            return [self.plain(item, (*loc, i)) for i, item in enumerate(node.value)]
+        return self.make.construct_object(node, deep=True)
+
+    def _key(self, node: yaml.Node, depth: int) -> Any:
+        self._count(node.start_mark.line + 1, depth)
+        if isinstance(node, yaml.SequenceNode):
+            return tuple(self._key(item, depth + 1) for item in node.value)
+        if isinstance(node, yaml.MappingNode):  # nothing has such a key: it only has to be shown
+            pairs = [(self._key(key, depth + 1), self._key(value, depth + 1)) for key, value in node.value]
+            return str(dict(pairs))
+        key = self.make.construct_object(node, deep=True)
+        return key if isinstance(key, str | int) and not isinstance(key, bool) else str(key)
+
+    def _count(self, line: int, depth: int) -> None:
+        self._nodes += 1
+        if depth > DEEPEST:
+            raise BadFileError(self.path, _TOO_DEEP, line=line)
+        if self._nodes > MOST_NODES:
+            raise BadFileError(
+                self.path, f"grows to more than {MOST_NODES} values by its aliases; write less", line=line
+            )
 
 
 def load_toml(path: Path | str) -> Document:
     """Read a TOML file; its syntax errors already name line and column."""
+    return parse_toml(read_text(path), str(path))
+
+
+def parse_toml(text: str, path: str) -> Document:
+    """Parse TOML text."""
     try:
-        return Document(str(path), tomllib.loads(read_text(path)))
-    except tomllib.TOMLDecodeError as error:
-        raise BadFileError(str(path), f"is not valid TOML ({error}); mend it there") from None
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise BadFileError(path, _TOO_DEEP) from None
+    except ValueError as error:  # TOMLDecodeError is one; a number of 5000 digits is a plain one
+        raise BadFileError(path, f"is not valid TOML ({error}); mend it there") from None
+    level: list[Any] = [data]
+    for _ in range(DEEPEST):
+        level = [item for value in level if isinstance(value, dict | list) for item in _items(value)]
+        if not level:
+            return Document(path, data)
+    raise BadFileError(path, _TOO_DEEP)  # a.a.a.a = 1 needs no recursion to be read, but to be looked at
+
+
+def _items(value: dict[str, Any] | list[Any]) -> typing.Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def validate(model: type[M], document: Document) -> M:
@@ -135,8 +187,7 @@ def _bad_file(model: type[BaseModel], document: Document, failed: ValidationErro
     # An unknown key explains a missing one beside it ("titel" for "title"), so it is told first.
     errors = sorted(failed.errors(), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
-    # Union tags stand in pydantic's paths but not in the file.
-    loc: Loc = tuple(part for part in first["loc"] if not (isinstance(part, str) and part.startswith("~")))
+    loc = _place(document.data, first)
     where = ".".join(str(part) for part in loc)
     if first["type"] == "extra_forbidden":
         name = str(loc[-1])
@@ -151,8 +202,34 @@ def _bad_file(model: type[BaseModel], document: Document, failed: ValidationErro
     else:
         given = first.get("input")
         shown = f", not {given!r}" if isinstance(given, str | int | float | bool) else ""
-        message = first["msg"][:1].lower() + first["msg"][1:] + shown
+        # Where several kinds of value are possible there is an error for each of them.
+        same = [error["msg"] for error in errors if _place(document.data, error) == loc and error["msg"]]
+        wanted = [msg.removeprefix("Input should be ") for msg in dict.fromkeys(same)]
+        message = first["msg"] if len(wanted) == 1 else f"Input should be {', or '.join(wanted)}"
+        message = message[:1].lower() + message[1:] + shown
     return BadFileError(document.path, message, line=document.line_of(loc), where=where)
+
+
+#: What pydantic's paths name besides keys: the alternatives of a union, a mapping's key, a model's class.
+_NO_KEY = re.compile(r"int|float|str|bool|.*[\[\]()~A-Z].*")
+
+
+def _place(data: Any, error: Any) -> Loc:
+    """Return where in the file an error is, without what only pydantic knows of."""
+    found: list[int | str] = []
+    loc: Loc = error["loc"]
+    for number, part in enumerate(loc):
+        unknown = error["type"] == "extra_forbidden" and number == len(loc) - 1
+        held = isinstance(data, dict) and part in data
+        held = held or (isinstance(data, list) and isinstance(part, int) and part < len(data))
+        if held:
+            data = data[part]
+        elif isinstance(part, str) and _NO_KEY.fullmatch(part) and not unknown:
+            continue
+        else:
+            data = None  # a key that is missing, or of a short form's long form
+        found.append(part)
+    return tuple(found)
 
 
 def _known_keys(model: Any, loc: Loc) -> list[str]:

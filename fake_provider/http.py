@@ -169,6 +169,9 @@ class Endpoint:
             self._connections[connection] = task
         try:
             await self._serve(connection)
+        except ConnectionResetError:
+            if connection.heard:
+                self._observe("unread", operation=None, attempt=None, connection=connection.number)
         except (ConnectionError, h11.RemoteProtocolError, h11.LocalProtocolError, asyncio.CancelledError):
             pass  # the caller went away or spoke no HTTP; what it did is in the history already
         finally:

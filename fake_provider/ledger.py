@@ -84,6 +84,11 @@ class Ledger:
             waiter.set()
         return self.commits
 
+    def wake(self) -> None:
+        """Let those who wait look again, though nothing was delivered."""
+        for waiter in self._waiters:
+            waiter.set()
+
     def since(self, number: int) -> list[Delivery]:
         """Return the deliveries after the one with this number."""
         return self.deliveries[number:]

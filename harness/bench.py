@@ -80,7 +80,10 @@ class Bench:
             url = target.api.url if target.api else target.consumer.url if target.consumer else "{port}"
             # A url with a port of its own says where the first process listens.
             own = None if "{port}" in url else urlsplit(url).port
-            self.launcher = Processes(target.processes, self.folder, self.values, self.logs, first_port=own)
+            secure = tls_context(verify=False) if url.startswith("https") else None
+            self.launcher = Processes(
+                target.processes, self.folder, self.values, self.logs, first_port=own, first_tls=secure
+            )
             self.values["port"] = str(self.launcher.port())
             await self.launcher.start()
         verify: bool | str = True
@@ -161,6 +164,7 @@ class Bench:
         elif "request" in fields:
             mail: Mail | None = fields.get("mail")
             data["key"] = fields.get("key")
+            data["path"] = fields["request"].path
             if mail is not None:
                 data["recipients"] = list(mail.recipients)
                 data["subject"] = mail.subject
@@ -170,6 +174,8 @@ class Bench:
         self.recorder.record(
             Kind(kind), scenario=scenario, operation=operation, attempt=name, connection=connection, **data
         )
+        if "response" in fields:
+            self.provider.ledger.wake()  # a refusal for good ends a wait as well
         if self.target.role == "client" and "response" in fields:
             self._client_ended(scenario, operation, name, fields)
 

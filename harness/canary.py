@@ -47,6 +47,12 @@ def _misled(events: Sequence[Event], arrived: Sequence[Event], role: str) -> str
             f"the canary was for {declared} and was delivered to {addresses[0]}; nothing more is sent: "
             "let the target write to the address that it is given"
         )
+    paths = {str(e.data.get("path")) for e in events if e.kind is Kind.PROVIDER_REQUEST}
+    if len(paths) > 1:
+        return (
+            f"the target sent its provider requests to {' and '.join(sorted(paths))} for one mail, and each would "
+            "count as a mail; point only what sends at {provider_url}"
+        )
     ended = next((e for e in events if e.kind is Kind.ENDED), None)
     if role != "client" and ended is not None and ended.data["outcome"] != "answered":
         how = _UNANSWERED.get(ended.data["outcome"], str(ended.data["outcome"]))

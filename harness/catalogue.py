@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import click
 
+from sendtwice.harness.nearest import nearest
 from sendtwice.harness.scenario import Scenario, catalogue
-from sendtwice.harness.selection import nearest, tags_of
+from sendtwice.harness.selection import tags_of
 from sendtwice.harness.steps import CallStep, CrashStep, RestartStep
 from sendtwice.harness.words import items_of
 

@@ -14,8 +14,9 @@ from sendtwice.fake_provider.faults import Place
 from sendtwice.harness import words
 from sendtwice.harness.catalogue import needs_of
 from sendtwice.harness.judge import RULES, Rule
+from sendtwice.harness.nearest import nearest
 from sendtwice.harness.scenario import Scenario, catalogue
-from sendtwice.harness.selection import nearest, tags_of
+from sendtwice.harness.selection import tags_of
 from sendtwice.harness.steps import CrashStep, Key, ParallelStep, Send
 
 _WIDTH = 100

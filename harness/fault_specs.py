@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -11,6 +12,8 @@ from sendtwice.fake_provider.faults import ARGUMENT, STAGES, VERBS, Fault, Place
 
 #: Where client.response is lost: see DESIGN, "Faults".
 LOSE_AT = ("before-answer", "first-byte", "in-body")
+#: Seconds: a day. Nobody waits longer for a test, and infinity is a slip.
+LONGEST = 86_400.0
 
 
 class Strict(BaseModel):
@@ -31,6 +34,10 @@ def normal(crossing: str, spec: Any) -> dict[str, Any]:
         )
     rest = {name: value for name, value in spec.items() if name != verbs[0]}
     return {"crossing": crossing, "verb": verbs[0], "argument": spec[verbs[0]], **rest}
+
+
+def _whole(argument: str | float | None) -> bool:
+    return isinstance(argument, int | float) and math.isfinite(argument) and argument == int(argument)
 
 
 class FaultSpec(Strict):
@@ -56,10 +63,14 @@ class FaultSpec(Strict):
             raise ValueError("a stage belongs to provider.request; leave it out")
         number = isinstance(self.argument, int | float)
         match self.verb:
-            case Verb.DELAY | Verb.CUT:
-                good = number and float(self.argument or 0) >= 0
+            case Verb.DELAY:
+                good = number and 0 <= float(self.argument or 0) <= LONGEST
+            case Verb.CUT:
+                good = _whole(self.argument) and float(self.argument or 0) >= 0
             case Verb.ANSWER:
-                good = number or self.argument in set(AnswerClass)
+                good = (_whole(self.argument) and 100 <= float(self.argument or 0) <= 599) or (
+                    self.argument in set(AnswerClass)
+                )
             case Verb.LOSE:
                 good = self.argument is None or (
                     self.argument in LOSE_AT and self.crossing in (Place.CLIENT_RESPONSE, Place.WEBHOOK_RESPONSE)

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     PROVIDER_RESPONSE = "provider.response"
     WEBHOOK_REQUEST = "webhook.request"
     WEBHOOK_RESPONSE = "webhook.response"
+    UNREAD = "unread"  # the target reset a connection on which an answer was written
     DISCARDED = "discarded"  # a dead caller's message, never committed
     DELIVERY = "delivery"
     STRAY = "stray"

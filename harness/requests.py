@@ -41,6 +41,7 @@ class Built:
 _CHARSETS: dict[str, Callable[[str], bool]] = {
     "printable-ascii": lambda c: " " <= c <= "~",
     "visible-ascii": lambda c: "!" <= c <= "~",
+    "uuid": lambda c: c in "0123456789abcdefABCDEF-",
     "token": lambda c: c.isascii() and (c.isalnum() or c in "-_"),
 }
 

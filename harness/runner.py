@@ -329,7 +329,10 @@ class Play:
 
         def done() -> bool:
             seen = facts()
-            return not any(undelivered(seen, group) and weather.doubt(seen, group) is None for group in seen.groups)
+            return not any(
+                undelivered(seen, group) and weather.doubt(seen, group, in_flight=False) is None
+                for group in seen.groups
+            )
 
         return await bench.provider.ledger.wait(done, timeout=bench.target.timing.delivers_within)
 

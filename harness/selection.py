@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from sendtwice.harness.nearest import nearest
 from sendtwice.harness.scenario import Scenario
 
 
@@ -57,17 +57,6 @@ def select(
 def tags_of(scenario: Scenario) -> list[str]:
     """Return a scenario's tags; its family is one of them."""
     return list(dict.fromkeys([scenario.family, *scenario.tags]))
-
-
-def nearest(given: str, known: Iterable[str]) -> str:
-    """Return a hint: the names nearest to what was given."""
-    known = list(known)
-    wanted = given.strip("*?[]")
-    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)
-    near = near or [name for name in known if wanted and wanted in name][:3]
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    return f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}" if known else "there is none"
 
 
 def _fits(names: Sequence[str], globs: Sequence[str]) -> bool:

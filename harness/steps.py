@@ -112,7 +112,7 @@ class Until(Strict):
     met: str | None = None
     delivered: str | None = None
     times: int = Field(default=1, ge=1)
-    or_after: Literal["grace"] | float | None = None
+    or_after: Literal["grace"] | Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] | None = None
 
     @model_validator(mode="after")
     def _waits_for_something(self) -> Self:
@@ -133,7 +133,8 @@ class Call(Strict):
     of: str | None = None
 
 
-Count = int | tuple[int, int]
+Number = Annotated[int, Field(ge=0)]
+Count = Number | tuple[Number, Number]
 Classes = Annotated[list[AnswerClass], Field(min_length=1)]
 
 
@@ -177,8 +178,8 @@ def _expected_answers(names: str | tuple[str, ...], what: Any) -> Any:
             raise ValueError(f"counts of answers are for a group of attempts, not for {names!r} alone")
         rest = [AnswerClass(c) for c in _listed(what.get("rest", []))]
         counts = {AnswerClass(c): n for c, n in what.items() if c != "rest"}
-        if not all(isinstance(n, int) for n in counts.values()):
-            raise ValueError("how many answers of a class: a whole number")
+        if not all(type(n) is int and n >= 0 for n in counts.values()):
+            raise ValueError("how many answers of a class: a whole number, 0 or more")
         return {**counts, "rest": rest}
     return [AnswerClass(c) for c in _listed(what)]
 

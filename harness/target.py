@@ -7,23 +7,65 @@ A target file (TOML) is read into :class:`Target`; :func:`effective_contract` la
 from __future__ import annotations
 
 import datetime as dt
-import ipaddress
-import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, Self
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.contracts import AnswerClass, Contract
-from sendtwice.fake_provider.contracts.model import AnswerShape
-from sendtwice.fake_provider.documents import BadFileError, Document, load_toml, read_text, validate
-from sendtwice.harness import placeholders
+from sendtwice.fake_provider.contracts.model import HEADER_NAME, AnswerShape, Status, key_place
+from sendtwice.fake_provider.documents import BadFileError, Document, load_toml, validate
+from sendtwice.harness import target_checks
+from sendtwice.harness.target_checks import is_loopback
+
+__all__ = ["Target", "assumed_key", "effective_contract", "find_file", "is_loopback", "load"]
 
 DEFAULT_FILE = "sendtwice.toml"
+
+#: Seconds, up to a day: nobody waits longer for a test, and infinity is a slip.
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Some = Annotated[Seconds, Field(gt=0)]
+
+
+def _one_line(given: str) -> str:
+    if any(ord(c) < 32 or ord(c) == 127 for c in given):
+        raise ValueError(f"{given!r} has a line break or a control character; take it out")
+    return given
+
+
+def _path(given: str) -> str:
+    if " " in _one_line(given) or not given.startswith("/"):
+        raise ValueError(f"{given!r} is no path; write one that starts with / and has %20 for a space")
+    return given
+
+
+def _pointer(given: str) -> str:
+    if not given.startswith("/"):
+        raise ValueError(f"{given!r} is no JSON Pointer; write /{given.removeprefix('$.').replace('.', '/')}")
+    return given
+
+
+def _headers(given: dict[str, str]) -> dict[str, str]:
+    for name, value in given.items():
+        if not HEADER_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no header name; write letters, digits and -")
+        _one_line(value)
+    return given
+
+
+def _environment(given: dict[str, str]) -> dict[str, str]:
+    for name in given:
+        if not name or "=" in name:
+            raise ValueError(f"{name!r} is no name of an environment variable; take the = out")
+    return given
+
+
+UrlPath = Annotated[str, AfterValidator(_path)]
+Pointer = Annotated[str, AfterValidator(_pointer)]
+Headers = Annotated[dict[str, str], AfterValidator(_headers)]
+Environment = Annotated[dict[str, str], AfterValidator(_environment)]
 
 
 class Strict(BaseModel):
@@ -35,19 +77,24 @@ class Strict(BaseModel):
 class Sender(Strict):
     """Who sends: headers of its own, and values for the templates."""
 
-    headers: dict[str, str] = {}
+    headers: Headers = {}
     values: dict[str, str] = {}
 
 
 class ApiRequest(Strict):
     """How a send is asked for, where it differs from the contract."""
 
-    method: str | None = None
-    path: str | None = None
+    method: Annotated[str, Field(pattern=r"^[A-Z]+$")] | None = None
+    path: UrlPath | None = None
     key: str | None = None
-    headers: dict[str, str] | None = None
+    headers: Headers | None = None
     recipient: str = "{token}@sendtwice.test"
     body: dict[str, Any] | None = None
+
+    @field_validator("key")
+    @classmethod
+    def _has_place(cls, given: str | None) -> str | None:
+        return given if given is None else key_place(given)
 
     @field_validator("recipient")
     @classmethod
@@ -60,15 +107,15 @@ class ApiRequest(Strict):
 class ApiAnswer(Strict):
     """How answers look, where they differ from the contract."""
 
-    id: str | None = None
-    accepted: list[int] | None = None
+    id: Pointer | None = None
+    accepted: Annotated[list[Status], Field(min_length=1)] | None = None
 
 
 class Api(Strict):
     """Role api: a send API."""
 
     url: str
-    headers: dict[str, str] = {}
+    headers: Headers = {}
     allow_remote: bool = False
     verify_tls: bool | str = True
     senders: dict[str, Sender] = {}
@@ -79,9 +126,9 @@ class Api(Strict):
 class CallOf(Strict):
     """One call that a scenario may make."""
 
-    method: str = "POST"
-    path: str
-    headers: dict[str, str] = {}
+    method: str = Field(default="POST", pattern=r"^[A-Z]+$")
+    path: UrlPath
+    headers: Headers = {}
     body: dict[str, Any] | None = None
 
 
@@ -89,8 +136,8 @@ class Client(Strict):
     """Role client: code that calls a send API, run for each operation."""
 
     command: list[str] = Field(min_length=1)
-    env: dict[str, str] = {}
-    timeout: float = 60
+    env: Environment = {}
+    timeout: Some = 60
     told: dict[Literal["sent", "not_sent", "unknown"], list[int]] = {
         "sent": [0],
         "not_sent": [1],
@@ -112,9 +159,9 @@ class Start(Strict):
 
     name: str = "target"
     command: list[str] = Field(min_length=1)
-    env: dict[str, str] = {}
+    env: Environment = {}
     ready: str | None = None
-    timeout: float = Field(default=20, gt=0)
+    timeout: Some = 20
     keeps_state: bool = True
 
 
@@ -130,12 +177,12 @@ class Provider(Strict):
 class Timing(Strict):
     """Seconds that only the target's owner knows; unknown ones are left out."""
 
-    answers_within: float = Field(default=10, gt=0)
-    delivers_within: float = Field(default=10, gt=0)
-    retries_for: float | None = Field(default=None, ge=0)
-    provider_timeout: float | None = None
-    lease: float | None = None
-    grace: float = Field(default=0.3, gt=0)
+    answers_within: Some = 10
+    delivers_within: Some = 10
+    retries_for: Seconds | None = None
+    provider_timeout: Seconds | None = None
+    lease: Seconds | None = None
+    grace: Some = 0.3
 
 
 class TargetBody(Strict):
@@ -185,11 +232,17 @@ class Target(Strict):
 
     target: TargetBody
     known: list[Known] = []
+    _file: str = PrivateAttr(default="target")
 
-    @field_validator("known", mode="before")
-    @classmethod
-    def _list(cls, given: Any) -> Any:
-        return given
+    @property
+    def file(self) -> str:
+        """How the user named the file, for messages; a target from ``--url`` has none."""
+        return self._file
+
+    def read_from(self, file: str) -> Self:
+        """Remember the file, and return this target."""
+        self._file = file
+        return self
 
 
 def find_file(given: str | None) -> tuple[Path, bool]:
@@ -202,12 +255,8 @@ def find_file(given: str | None) -> tuple[Path, bool]:
     if Path(DEFAULT_FILE).exists():
         return Path(DEFAULT_FILE), False
     pyproject = Path("pyproject.toml")
-    if pyproject.exists():
-        try:
-            if "sendtwice" in tomllib.loads(read_text(pyproject)).get("tool", {}):
-                return pyproject, True
-        except tomllib.TOMLDecodeError as error:
-            raise BadFileError("pyproject.toml", f"is not valid TOML ({error}); mend it there") from None
+    if pyproject.exists() and "sendtwice" in load_toml(pyproject).data.get("tool", {}):
+        return pyproject, True
     raise BadFileError(DEFAULT_FILE, "there is none here and no [tool.sendtwice] in pyproject.toml; name a target file")
 
 
@@ -217,14 +266,18 @@ def load(given: str | None) -> tuple[Target, Path]:
     document = load_toml(path)
     if is_pyproject:
         document = Document(document.path, document.data.get("tool", {}).get("sendtwice", {}))
-    target = validate(Target, document)
-    _check_placeholders(target, document)
+    target = validate(Target, document).read_from(document.path)
+    target_checks.check(target, document)
     return target, path.resolve()
 
 
 def effective_contract(target: Target, folder: Path, name: str | None = None) -> Contract:
-    """Return the contract with the target's own request and answers laid over it."""
-    contract = contracts.load(name or target.target.contract, relative_to=folder)
+    """Return the contract with the target's own request and answers laid over it.
+
+    ``name`` is judged by instead of the target's own. The request that comes of it must carry what a mail is told by:
+    see :func:`target_checks.check_request`.
+    """
+    contract = target_checks.contract(name or target.target.contract, folder, None if name else target.file)
     api = target.target.api
     if api is None:
         return contract
@@ -241,7 +294,18 @@ def effective_contract(target: Target, folder: Path, name: str | None = None) ->
         )
     if answer.id is not None or answer.accepted is not None:
         update["answers"] = {**contract.answers, **dict(_laid_over(contract, answer))}
-    return contract.model_copy(update=update)
+    effective = contract.model_copy(update=update)
+    if target.target.role == "api":
+        target_checks.check_request(target, effective)
+    return effective
+
+
+def assumed_key(target: Target, contract: Contract) -> str | None:
+    """Return the place of the key when nobody said it: neither the target file nor the contract."""
+    api = target.target.api
+    if target.target.role != "api" or api is None or api.request.key is not None or contract.key.presence.says("none"):
+        return None
+    return None if "at" in contract.key.model_fields_set else contract.key.at
 
 
 def _laid_over(contract: Contract, answer: ApiAnswer) -> Iterator[tuple[AnswerClass, list[AnswerShape]]]:
@@ -254,56 +318,3 @@ def _laid_over(contract: Contract, answer: ApiAnswer) -> Iterator[tuple[AnswerCl
                 statuses = [*own, *(status for status in answer.accepted if status not in own)]
             shapes.append(shape.model_copy(update={"status": statuses, "id": answer.id or shape.id}))
         yield kind, shapes
-
-
-def is_loopback(url: str) -> bool:
-    """Whether a URL stays on this machine."""
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _check_placeholders(target: Target, document: Document) -> None:
-    body = target.target
-    at_start = set(placeholders.AT_START) | {f"port.{p.name}" for p in body.processes}
-    per_request = set(placeholders.PER_REQUEST)
-    if body.api is not None:
-        for sender in body.api.senders.values():
-            per_request |= sender.values.keys()
-    places: list[tuple[str, Any, set[str]]] = []
-    for i, process in enumerate(body.processes):
-        where = "target.start" if body.start else f"target.process.{i}"
-        places += [(f"{where}.env", process.env, at_start), (f"{where}.command", process.command, at_start)]
-    if body.api is not None:
-        api = body.api
-        places += [
-            ("target.api.url", api.url, at_start),
-            ("target.api.headers", api.headers, at_start | per_request),
-            ("target.api.request.recipient", api.request.recipient, {"token"}),
-            ("target.api.request.body", api.request.body, per_request),
-            ("target.api.request.path", api.request.path, per_request),
-        ]
-        for name, sender in api.senders.items():
-            places.append((f"target.api.senders.{name}", sender.headers, at_start | per_request))
-    if body.client is not None:
-        places += [
-            ("target.client.command", body.client.command, at_start | per_request),
-            ("target.client.env", body.client.env, at_start | per_request),
-        ]
-    if body.consumer is not None:
-        places += [
-            ("target.consumer.url", body.consumer.url, at_start),
-            ("target.consumer.secret", body.consumer.secret, at_start),
-        ]
-    for where, template, known in places:
-        try:
-            placeholders.check(template, frozenset(known))
-        except placeholders.UnknownPlaceholderError as error:
-            raise BadFileError(document.path, str(error), where=where) from None
-    for name in body.api.senders if body.api else {}:
-        if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-            raise BadFileError(document.path, f"{name!r} is no name; use a-z, 0-9 and -", where="target.api.senders")

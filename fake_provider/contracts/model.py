@@ -30,12 +30,16 @@ batch, lookup, ...     ``routes`` (other paths that take a key), later groups of
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 T = TypeVar("T")
+
+#: RFC 9110, 5.6.2: a token.
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 class AnswerClass(StrEnum):
@@ -138,7 +142,11 @@ class Code(Strict):
         return given if isinstance(given, list) else [given]
 
 
-StatusPattern = int | Literal["2xx", "3xx", "4xx", "5xx"]
+Status = Annotated[int, Field(ge=100, le=599)]
+StatusPattern = Status | Literal["2xx", "3xx", "4xx", "5xx"]
+#: Seconds, up to ten years: what is longer is a slip of the pen.
+Seconds = Annotated[float, Field(ge=0, le=315_360_000, allow_inf_nan=False)]
+Length = Annotated[int, Field(ge=0)]
 
 
 class AnswerShape(Strict):
@@ -171,13 +179,25 @@ class Replay(Strict):
     id: Claim[Literal["same", "new"]] = unknown()
 
 
+def key_place(at: str) -> str:
+    """Return ``at`` when it is a place for a key; the ValueError says how one is written."""
+    carrier, _, name = at.partition(":")
+    if carrier not in {"header", "body", "query"} or not name:
+        raise ValueError(f"{at!r} is no place for a key; write header:NAME, body:/POINTER or query:NAME")
+    if carrier == "body" and not name.startswith("/"):
+        raise ValueError(f"{at!r} needs a JSON Pointer after body: (body:/{name})")
+    if carrier == "header" and not HEADER_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no header name; write header:Idempotency-Key")
+    return at
+
+
 class Key(Strict):
     """The key: its carrier, presence and syntax."""
 
     at: str = "header:Idempotency-Key"
     presence: Claim[Literal["optional", "required", "none"]] = unknown()
-    min: Claim[int] = unknown()
-    max: Claim[int] = unknown()
+    min: Claim[Length] = unknown()
+    max: Claim[Length] = unknown()
     charset: Claim[Literal["any", "printable-ascii", "visible-ascii", "token", "uuid"]] = unknown()
     form: Claim[Literal["bare", "quoted", "either"]] = unknown()
     case: Claim[Literal["sensitive", "folded"]] = unknown()
@@ -188,12 +208,7 @@ class Key(Strict):
     @field_validator("at")
     @classmethod
     def _known_carrier(cls, at: str) -> str:
-        carrier, _, name = at.partition(":")
-        if carrier not in {"header", "body", "query"} or not name:
-            raise ValueError(f"{at!r} is no place for a key; write header:NAME, body:/POINTER or query:NAME")
-        if carrier == "body" and not name.startswith("/"):
-            raise ValueError(f"{at!r} needs a JSON Pointer after body: (body:/{name})")
-        return at
+        return key_place(at)
 
 
 class Fingerprint(Strict):
@@ -218,8 +233,8 @@ class Outcomes(Strict):
 class Retention(Strict):
     """How long a key is remembered, in seconds: a floor, a ceiling, and from when it counts."""
 
-    at_least: Claim[float] = unknown()
-    at_most: Claim[float] = unknown()
+    at_least: Claim[Seconds] = unknown()
+    at_most: Claim[Seconds] = unknown()
     start: Claim[Literal["first-receipt", "first-success", "completion", "last-use"]] = Field(
         default_factory=lambda: Claim(basis=Basis.UNKNOWN), alias="from"
     )
@@ -270,8 +285,8 @@ class Contract(Strict):
     replay: Replay = Replay()
     outcomes: Outcomes = Outcomes()
     second_after_unknown: Claim[Literal["forbidden", "permitted"]] = unknown()
-    lease: Claim[float] = unknown()
-    reconciliation: Claim[float] = unknown()
+    lease: Claim[Seconds] = unknown()
+    reconciliation: Claim[Seconds] = unknown()
     retention: Retention = Retention()
     store_failure: Claim[Literal["closed", "open"]] = unknown()
     answers: dict[AnswerClass, list[AnswerShape]]

@@ -11,15 +11,14 @@ import urllib.request
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-PROVIDER = os.environ["MAIL_PROVIDER_URL"]
 answers: dict[str, tuple[bytes, bytes]] = {}  # key -> (the request's body, the answer's body)
 lock = threading.Lock()
 
 
-def deliver(mail: bytes) -> None:
+def deliver(mail: bytes, provider: str) -> None:
     """Hand the mail to the provider, and once more if that fails: networks are unreliable."""
     request = urllib.request.Request(  # noqa: S310  # the provider's own URL
-        PROVIDER + "/emails", data=mail, headers={"Content-Type": "application/json"}
+        provider + "/emails", data=mail, headers={"Content-Type": "application/json"}
     )
     for attempt in (1, 2):
         try:
@@ -33,6 +32,8 @@ def deliver(mail: bytes) -> None:
 
 class Handler(BaseHTTPRequestHandler):
     """One request."""
+
+    server: "Server"
 
     def do_GET(self) -> None:
         """Say that the server is up."""
@@ -55,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.answer(409, b'{"error": "this key was used for another mail"}')
             return
         try:
-            deliver(body)
+            deliver(body, self.server.provider)
         except OSError as error:
             self.answer(502, json.dumps({"error": str(error)}).encode())
             return
@@ -82,6 +83,11 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
     daemon_threads = True
 
+    def __init__(self, port: int, provider: str) -> None:
+        """Listen on this machine, and hand mails to ``provider``."""
+        super().__init__(("127.0.0.1", port), Handler)
+        self.provider = provider
+
 
 if __name__ == "__main__":
-    Server(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+    Server(int(os.environ["PORT"]), os.environ["MAIL_PROVIDER_URL"]).serve_forever()

@@ -162,7 +162,11 @@ class Facts:
             earlier = [a for a in attempts if a is not attempt and self.may_share_key(a, attempt)]
             if attempt.doubled:
                 continue
-            if any(a.id is not None and a.id == attempt.id and a.before(attempt) for a in earlier):
+            if any(
+                # An id that is made of the key is the same for every tenant.
+                a.id is not None and a.id == attempt.id and a.before(attempt) and a.tenant == attempt.tenant
+                for a in earlier
+            ):
                 attempt.classes.discard(AnswerClass.ACCEPTED)
             elif not any(a.start < (attempt.end or 0) for a in earlier) or (
                 self.contract.replay.id.says("same")
@@ -255,7 +259,11 @@ class Facts:
             if event.seq > answer.seq:
                 break
             dead = event.kind is Kind.CRASH or (dead and event.kind is not Kind.RESTART)
-        if dead:
+        # An RST after the answer means that it lay unread when the target closed the connection.
+        unread = any(
+            e.kind is Kind.UNREAD and e.connection == commit.connection and e.seq > answer.seq for e in self.events
+        )
+        if dead or unread:
             return
         if crash is None:
             commit.answered_at = answer.seq
@@ -290,15 +298,12 @@ class Facts:
         others = {r: n for r, n in counts.items() if r not in declared}
         if others and not any(counts[r] for r in declared):
             return others  # a target that writes to an address of its own
-        return counts
+        # A copy to the house's archive is nobody's second mail.
+        return {r: n for r, n in counts.items() if r in declared}
 
     def count(self, group: str, pick: Any = max) -> int:
         """Return the mails of a group for its most (``max``) or least (``min``) served recipient."""
-        declared = {r for op in self.groups.get(group, ()) for r in op.recipients}
-        counts = self.served(group)
-        if pick is min and declared & counts.keys():
-            counts = {r: n for r, n in counts.items() if r in declared}
-        return int(pick(counts.values(), default=0))
+        return int(pick(self.served(group).values(), default=0))
 
     @cached_property
     def blurred(self) -> set[str]:
@@ -319,16 +324,17 @@ class Facts:
     def _parts(self, attempt: Attempt) -> dict[str, str]:
         return {"tenant": attempt.tenant, "mailbox": attempt.sender, "path": attempt.path}
 
-    def _equal_keys(self, a: Attempt, b: Attempt) -> bool:
+    def _equal_keys(self, a: Attempt, b: Attempt, *, folded: bool) -> bool:
         if a.key is None or b.key is None:
             return False
-        if self.contract.key.case.says("folded"):
-            return a.key.casefold() == b.key.casefold()
-        return a.key == b.key
+        return a.key.casefold() == b.key.casefold() if folded else a.key == b.key
 
     def shares_key(self, a: Attempt, b: Attempt) -> bool:
         """Whether two attempts surely meet under one key."""
-        return self._equal_keys(a, b) and not a.key_problem and not b.key_problem and self._one_scope(a, b)
+        folded = self.contract.key.case.says("folded")
+        return (
+            self._equal_keys(a, b, folded=folded) and not a.key_problem and not b.key_problem and self._one_scope(a, b)
+        )
 
     def _one_scope(self, a: Attempt, b: Attempt) -> bool:
         mine, yours = self._parts(a), self._parts(b)
@@ -339,7 +345,8 @@ class Facts:
 
     def may_share_key(self, a: Attempt, b: Attempt) -> bool:
         """Whether they may: surely, or because the contract does not say what a scope or a good key is."""
-        return self._equal_keys(a, b) and (self._one_scope(a, b) or not self.contract.scope.judged)
+        folded = self.contract.key.case.permits("folded")
+        return self._equal_keys(a, b, folded=folded) and (self._one_scope(a, b) or not self.contract.scope.judged)
 
     def rivals(self, attempt: Attempt) -> list[Attempt]:
         """Return the other attempts that may meet this one under its key."""

@@ -8,7 +8,7 @@ choice; a finding needs an answer outside of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from sendtwice.fake_provider.contracts import AnswerClass as A
@@ -87,7 +87,7 @@ def permission(facts: Facts, attempt: Attempt) -> Permission:
     """Return what this attempt may be answered with."""
     problem = _bad_key(facts, attempt)
     if problem is not None:
-        return problem
+        return replace(problem, classes=problem.classes | TURNED_AWAY)
     if attempt.invalid:
         return _INVALID
     rivals = facts.rivals(attempt)
@@ -126,8 +126,13 @@ def _fresh(facts: Facts, attempt: Attempt, rivals: list[Attempt], *, troubled: b
     """Return what a request that runs as a new one may be told."""
     if not rivals and not facts.broken_off(attempt):
         return FRESH | {A.REFUSED}  # that it shows nothing then is another matter
-    met = any(facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING for r in rivals)
-    # A server error is a fair first answer, never a fair answer to a lost race or to a repeat.
+    # A server error is a fair first answer, never a fair answer to a lost race or to a repeat of what was sent.
+    met = any(
+        facts.shares_key(r, attempt)
+        and left_by(facts, r) is not Left.NOTHING
+        and (r.succeeded or weather.handed_over(facts, facts.group_of(r.operation)))
+        for r in rivals
+    )
     return FRESH if troubled or not met else FRESH - {A.FAILED, A.UNKNOWN}
 
 

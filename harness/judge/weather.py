@@ -57,10 +57,11 @@ def given_up(facts: Facts, groups: set[str], *, until: int | None, since: int = 
     return False
 
 
-def doubt(facts: Facts, group: str) -> int | None:
+def doubt(facts: Facts, group: str, *, in_flight: bool = True) -> int | None:
     """Return the event from which on a hand-over's outcome was unknown to the target, or None.
 
-    It had sent a message whose answer never reached it: dropped by the provider, or the process was killed.
+    It had sent a message whose answer never reached it: dropped by the provider, or the process was killed. One that
+    is still ``in_flight`` at the end of the history counts unless it is still waited for.
     """
     pending: dict[int | None, int] = {}
     unread: set[int | None] = set()
@@ -82,6 +83,8 @@ def doubt(facts: Facts, group: str) -> int | None:
         elif event.kind is Kind.DISCARDED and event.operation is None and not facts.commits.get(group):
             # Something was on its way when the process was killed; it may have been this one's.
             return event.seq
+    if not in_flight:
+        return None
     waiting = [seq for connection, seq in pending.items() if connection not in unread]
     return max(waiting, default=None)
 

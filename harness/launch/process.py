@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -54,6 +55,7 @@ class Processes:
     values: Mapping[str, str]
     logs: Path
     first_port: int | None = None  # where the first process listens, if the target file says so
+    first_tls: ssl.SSLContext | None = None  # it speaks TLS
     can_crash: bool = True
     _running: dict[str, _Running] = field(default_factory=dict)
     _scratch: str | None = None
@@ -168,11 +170,12 @@ class Processes:
     async def _probe(self, running: _Running) -> None:
         """Return when the process answers as ``ready`` says."""
         path = running.spec.ready
-        url = f"http://127.0.0.1:{running.port}"
+        tls = self.first_tls if running.spec is self.specs[0] else None
+        url = f"{'https' if tls else 'http'}://127.0.0.1:{running.port}"
         while True:
             try:
                 async with asyncio.timeout(_PROBE):
-                    wire = await Wire.open(url, timeout=_PROBE)
+                    wire = await Wire.open(url, timeout=_PROBE, tls=tls)
                     try:
                         if path is None or path == "tcp":
                             return

@@ -396,6 +396,8 @@ def test_a_path_that_the_target_does_not_have_is_absent_and_no_fault() -> None:
 @pytest.mark.parametrize("pair", [("k-abc", "K-ABC"), ("k" * 40 + "a", "k" * 40 + "b")])
 def test_two_keys_that_a_target_takes_for_one_are_found(strict: History, pair: tuple[str, str]) -> None:
     h = strict
+    exact: Claim[str] = Claim(value="sensitive")
+    h.contract = h.contract.model_copy(update={"key": h.contract.key.model_copy(update={"case": exact})})
     h.send("one", key=pair[0])
     h.deliver("one")
     h.answer("one")

@@ -8,6 +8,7 @@ import pytest
 
 from sendtwice.fake_provider.contracts import Level
 from sendtwice.harness import session
+from sendtwice.harness.events import RunEvent, ScenarioReopened
 from sendtwice.harness.judge import RULES
 from sendtwice.harness.result import RunResult, Verdict
 from sendtwice.harness.scenario import catalogue
@@ -28,7 +29,11 @@ def play(target_file: Path, reports: Path) -> RunResult:
     if "node" in commands:
         require("node", "this target is written in JavaScript")
     settings = RunSettings(reports=reports, watch=0.3)
-    return asyncio.run(session.run(target, path, catalogue(), settings))
+    events: list[RunEvent] = []
+    result = asyncio.run(session.run(target, path, catalogue(), settings, [events.append]))
+    calmed = [e.after.id for e in events if isinstance(e, ScenarioReopened) and e.after.verdict is Verdict.PASSED]
+    assert not calmed, f"was accused for a while, and wrongly: {calmed}"
+    return result
 
 
 def broken(result: RunResult) -> dict[str, set[str]]:
