@@ -93,9 +93,12 @@ def permission(facts: Facts, attempt: Attempt) -> Permission:
     rivals = facts.rivals(attempt)
     same = [r for r in rivals if facts.kin(r, attempt) is not Kin.OTHER]
     other = [r for r in rivals if facts.kin(r, attempt) is not Kin.SAME]
-    done = max((r.end or 0 for r in same if r.succeeded and r.before(attempt)), default=0)
+    finished = [r for r in same if r.succeeded and r.before(attempt)]
+    done = max((r.end or 0 for r in finished), default=0)
+    # What happened inside the interval of a success may have come after it.
+    since = max((r.start for r in finished), default=0)
     operations = {attempt.operation, *(r.operation for r in rivals)}
-    troubled = weather.trouble(facts, operations, until=attempt.end, since=done)
+    troubled = weather.trouble(facts, operations, until=attempt.end, since=since)
     classes = set(TURNED_AWAY | (TROUBLED if troubled else frozenset()))
     # Of two that overlap either may be the first: what both were told is compared pair by pair.
     taken = [
