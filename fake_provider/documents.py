@@ -211,7 +211,7 @@ def _bad_file(model: type[BaseModel], document: Document, failed: ValidationErro
 
 
 #: What pydantic's paths name besides keys: the alternatives of a union, a mapping's key, a model's class.
-_NO_KEY = re.compile(r"int|float|str|bool|.*[\[\]()~A-Z].*")
+_NO_KEY = re.compile(r"int|float|str|bool|(constrained|function|tagged)-.*|.*[\[\]()~A-Z].*")
 
 
 def _place(data: Any, error: Any) -> Loc:
@@ -226,6 +226,8 @@ def _place(data: Any, error: Any) -> Loc:
             data = data[part]
         elif isinstance(part, str) and _NO_KEY.fullmatch(part) and not unknown:
             continue
+        elif part == "value" and not isinstance(data, dict | list | None):
+            continue  # of a claim in its short form
         else:
             data = None  # a key that is missing, or of a short form's long form
         found.append(part)

@@ -12,16 +12,18 @@
 The first three hit the first attempt of each key only, so that a caller's retry can be seen to end well;
 ``busy+3@fault.test`` hits the first three.  A request without a key is a first attempt each time, unless it
 is the same request again.  What follows another ``+`` is ignored, so ``pending+anything@fault.test`` is an
-address too.
+address too.  Another name at ``fault.test`` is refused with 422: a fault that was misspelt and never happens
+would let a test pass that tests nothing.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 
-from sendtwice.fake_provider.contracts.model import AnswerClass
-from sendtwice.fake_provider.emulator.requests import Asked
+from sendtwice.fake_provider.contracts.model import AnswerClass, Contract
+from sendtwice.fake_provider.emulator.requests import Asked, Refusal
 from sendtwice.fake_provider.faults import Fault, Place, Verb
 
 DOMAIN = "fault.test"
@@ -33,8 +35,9 @@ _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
 class FaultAddresses:
     """Reads faults from recipients, for one edge."""
 
-    def __init__(self, edge: str) -> None:
-        """Return faults for the crossings of ``edge``."""
+    def __init__(self, edge: str, contract: Contract) -> None:
+        """Return faults for the crossings of ``edge``, in the answers of ``contract``."""
+        self._contract = contract
         request, response = Place(f"{edge}.request"), Place(f"{edge}.response")
         self._request = request
         self._first_only = {
@@ -48,21 +51,37 @@ class FaultAddresses:
         }
         self._seen: Counter[tuple[str, ...]] = Counter()
 
-    def faults(self, asked: Asked) -> tuple[Fault, ...]:
-        """Return the faults that the recipients of a request ask for."""
+    def faults(self, asked: Asked) -> tuple[Fault, ...] | Refusal:
+        """Return the faults that the recipients of a request ask for, or why there is no such fault."""
         if asked.refusal is not None:
             return ()
         found: list[Fault] = []
         for mail in asked.mails:
             for recipient in mail.recipients:
                 # Nearly all recipients are no such address, and this is on the way of every mail.
-                if recipient.lower().endswith(DOMAIN) and (match := _ADDRESS.fullmatch(recipient)) is not None:
-                    found += self._of(asked, recipient, match["name"].lower(), match["tag"] or "")
+                if not recipient.lower().endswith(f"@{DOMAIN}"):
+                    continue
+                match = _ADDRESS.fullmatch(recipient)
+                name = match["name"].lower() if match is not None else ""
+                problem = self._problem(recipient, name)
+                if problem is not None:
+                    return Refusal(AnswerClass.REFUSED, problem, 422, ours=True)
+                found += self._of(asked, recipient, name, (match["tag"] if match is not None else None) or "")
         return tuple(found)
 
     def reset(self) -> None:
         """Forget which attempts there were."""
         self._seen.clear()
+
+    def _problem(self, recipient: str, name: str) -> str | None:
+        known = ("slow", *self._first_only, *self._always)
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}@{DOMAIN}? " if near else ""
+            return f"{recipient!r} asks for no fault that there is; {hint}known: {', '.join(known)}."
+        if name == "pending" and AnswerClass.PENDING not in self._contract.answers:
+            return f"The contract {self._contract.name} declares no pending answer, so {recipient!r} cannot be played."
+        return None
 
     def _of(self, asked: Asked, recipient: str, name: str, tag: str) -> list[Fault]:
         if name == "slow":
@@ -70,8 +89,6 @@ class FaultAddresses:
             return [Fault(self._request, Verb.DELAY, float(seconds[1]) if seconds else 1.0)]
         if name in self._always:
             return [self._always[name]]
-        if name not in self._first_only:
-            return []
         guard = asked.key if asked.key is not None else asked.fingerprint
         counted = (recipient.lower(), asked.scope, guard)
         self._seen[counted] += 1

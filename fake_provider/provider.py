@@ -49,7 +49,7 @@ class FakeProvider:
         self.clock = clock or Clock()
         self.ledger = Ledger()
         self.faults = Faults(notice)
-        self.addresses = FaultAddresses(edge)
+        self.addresses = FaultAddresses(edge, self.contract)
         self.emulator = Emulator(
             self.contract,
             upstream=upstream or LedgerUpstream(self.ledger, identify),

@@ -23,6 +23,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from sendtwice.fake_provider import contracts, dialects
 from sendtwice.fake_provider.documents import BadFileError
@@ -51,6 +52,7 @@ async def serve(
     """Serve a contract until cancelled, SIGTERM or SIGINT; mail goes to ``upstream_url`` if given."""
     upstream = None
     if upstream_url is not None:
+        _check_address(upstream_url)
         dialect = dialects.load(upstream_dialect)
         upstream = HttpUpstream(upstream_url, dialect.contract, timeout=upstream_timeout)
     provider = FakeProvider(contracts.load(contract_name), edge="client", state=state or ":memory:", upstream=upstream)
@@ -81,6 +83,16 @@ async def serve(
         await stopped.wait()
     finally:
         await provider.stop()
+
+
+def _check_address(url: str) -> None:
+    try:
+        given = urlsplit(url)
+        usable = given.scheme in ("http", "https") and bool(given.hostname) and given.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BadFileError("--upstream", f"{url!r} is no http address; write http://127.0.0.1:8025")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import click
 
 import sendtwice
-from sendtwice.harness.cli_options import Items, Lines, Program, color_option, option, reporting
+from sendtwice.harness.cli_options import Items, Lines, Program, Seconds, color_option, option, reporting
 
 _TARGET = click.argument("target", required=False, envvar="SENDTWICE_TARGET", metavar="[TARGET.toml]")
 
@@ -34,7 +34,7 @@ def main() -> None:
     """
 
 
-@main.command(epilog=_EXIT, context_settings={"help_option_names": ["--help"]})
+@main.command(epilog=_EXIT)
 @_TARGET
 @option("--scenario", "scenarios", metavar="GLOB", multiple=True, type=Items(), help="Only these scenarios.")
 @option("--tag", "tags", metavar="TAG", multiple=True, type=Items(), help="Only scenarios with this tag.")
@@ -46,7 +46,7 @@ def main() -> None:
 @option("--last-failed", is_flag=True, help="Only what failed in the last run.")
 @option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(),
     metavar="S",
     help="Play nothing more after S seconds.",
 )
@@ -66,7 +66,8 @@ def main() -> None:
     type=Lines(),
     help="With --url: a header.",
 )
-@option("--key-header", metavar="NAME", help="With --url: the header that carries the key.")
+@option("--key", metavar="PLACE", help="With --url: where the key is, as header:NAME, body:/POINTER or query:NAME.")
+@option("--key-header", metavar="NAME", help="With --url: the header that carries the key; --key header:NAME.")
 @reporting
 def run(**given: Any) -> int:
     """Play scenarios against a target and judge what was delivered.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import re
 import sys
@@ -15,6 +16,7 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED = 130
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Items(click.types.StringParamType):
@@ -29,6 +31,19 @@ class Items(click.types.StringParamType):
     def split_envvar_value(self, rv: str) -> Sequence[str]:
         """Split the variable's value."""
         return [item for item in re.split(r"[,\s]+", rv) if item]
+
+
+class Seconds(click.types.FloatParamType):
+    """Seconds up to a day; ``nan`` is less than nothing and ``inf`` never comes."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Take a number that can be waited for."""
+        seconds = float(super().convert(value, param, ctx))
+        if not 0 < seconds <= 86_400:
+            self.fail(f"{value!r} is no number of seconds above 0, up to a day (86400).", param, ctx)
+        return seconds
 
 
 class Lines(Items):
@@ -108,6 +123,7 @@ class Program(click.Group):
         **extra: Any,
     ) -> Any:
         """Run, and end the process with the exit status that INTERFACES promises."""
+        _open_streams()
 
         def run() -> Any:
             return super(Program, self).main(args, prog_name or "sendtwice", complete_var, False, **extra)
@@ -157,7 +173,21 @@ def guarded(run: Callable[[], Any]) -> int:
         sys.stdout.flush()
     except (BrokenPipeError, ValueError):
         _mute()
+    except OSError as error:  # a full disk, which shows itself only now
+        _mute()
+        status = status if status == 4 else _unexpected(error)
     return status
+
+
+def _open_streams() -> None:
+    """Give every standard stream that was closed (``>&-``) somewhere to go: else the next socket gets its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def _unexpected(error: BaseException) -> int:
@@ -173,6 +203,9 @@ def _unexpected(error: BaseException) -> int:
         return 2
     if isinstance(error, HarnessError):
         _say(str(error))
+        return 4
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+        _say(f"{error.filename or 'standard output'} cannot be written ({os.strerror(error.errno).lower()}); make room")
         return 4
     what = " ".join(f"{type(error).__name__}: {error}".split())
     _say(f"internal error: {what} (run again with SENDTWICE_DEBUG=1 for the traceback)")

@@ -40,6 +40,8 @@ from sendtwice.harness.selection import SelectionError, select
 from sendtwice.harness.settings import RunSettings
 from sendtwice.harness.target import Target, effective_contract
 from sendtwice.harness.target import load as load_target
+from sendtwice.harness.target_checks import check_remote, shown
+from sendtwice.harness.target_checks import contract as contract_named
 
 T = TypeVar("T")
 
@@ -82,18 +84,23 @@ def run(
     path: str | None,
     body: str | None,
     headers: Sequence[str],
+    key: str | None,
     key_header: str | None,
     **rest: Any,
 ) -> int:
     """Play scenarios and return the exit status."""
     reporting = Reporting.taken_from(rest)
     contract = contract_of(contract)
-    if url is None and (path or body or headers or key_header):
-        raise click.UsageError("--path, --body, -H and --key-header describe a target without a file; give --url too")
+    if url is None and (path or body or headers or key or key_header):
+        raise click.UsageError(
+            "--path, --body, -H, --key and --key-header describe a target without a file; give --url too"
+        )
     if url is not None and target is not None:
         raise click.UsageError("give either TARGET.toml or --url, not both")
     if url is not None:
-        built = from_url.build(url, path=path, body=body, headers=headers, key_header=key_header, contract=contract)
+        built = from_url.build(
+            url, path=path, body=body, headers=headers, key=key, key_header=key_header, contract=contract
+        )
         plan = Plan(built, None, None, reporting)
     else:
         loaded, target_path = load_target(target)
@@ -112,12 +119,17 @@ def run(
     )
     plan.choose(only_last_failed=last_failed)
     if known_file is not None:
+        writable_file(known_file, "--write-known")
         known.check(Path(known_file))
     if dry_run:
         return plan.tell_only()
     result = plan.play(remember=True)
     if known_file is not None and result.scenarios:
-        added = known.write(Path(known_file), result)
+        try:
+            added = known.write(Path(known_file), result)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise HarnessError(f"--write-known: {known_file} cannot be written ({reason}); name another file") from None
         click.echo(f"sendtwice: {added} known deviation(s) added to {known_file}; give each its reason", err=True)
     return result.exit_code
 
@@ -126,9 +138,11 @@ def check(*, target: str | None, contract: str | None, report_dir: str, allow_re
     """Start a target, send the canary, and say what would be skipped."""
     loaded, path = load_target(target)
     folder = Path(report_dir) / "check"
-    writable(folder, "--report")
     settings = RunSettings(contract=contract_of(contract), allow_remote=allow_remote, reports=folder)
     effective_contract(loaded, path.parent, settings.contract)
+    known.check_entries(loaded, [scenario.id for scenario in catalogue()])
+    check_remote(loaded, path, allow_remote)
+    writable(folder, "--report")
     redactor = redactor_for(loaded)
     report = until_signal(session.check(loaded, path, catalogue(), settings))
     for line in report.lines:
@@ -181,8 +195,16 @@ class Plan:
         except SelectionError as error:
             raise click.UsageError(str(error)) from None
 
+    def check(self) -> None:
+        """Find what is wrong with the target's accepted deviations and with the places of reports."""
+        known.check_entries(self.target, [scenario.id for scenario in (*catalogue(), *self.scenarios)])
+        for name, option in ((self.reporting.json_file, "--json"), (self.reporting.junit_file, "--junit")):
+            if name is not None and not (option == "--json" and name == "-"):
+                writable_file(name, option)
+
     def tell_only(self) -> int:
         """``--dry-run``."""
+        self.check()
         contract = effective_contract(self.target, self.folder, self.settings.contract)
         redactor = redactor_for(self.target)
         for line in dry_run.lines(self.target, contract, self.scenarios, self.settings):
@@ -192,19 +214,18 @@ class Plan:
     def play(self, *, remember: bool) -> RunResult:
         """Run, report, and return the result; ``remember`` it for ``--last-failed``."""
         contract = effective_contract(self.target, self.folder, self.settings.contract)
+        check_remote(self.target, self.target_path, self.settings.allow_remote)
+        self.check()
         redactor = redactor_for(self.target)
         options = self.reporting
         reports = new_folder(Path(options.report_dir), self.target.target.name)
         self.settings = replace(self.settings, reports=reports)
-        for name, option in ((options.json_file, "--json"), (options.junit_file, "--junit")):
-            if name not in (None, "-"):
-                writable(Path(str(name)).parent, option)
-        path, shown = self._target_file(reports)
+        path, name = self._target_file(reports)
         # Standard output is either for a person or for a program.
         stream = sys.stderr if options.json_file == "-" else sys.stdout
         console = Console(
             redactor,
-            target=shown,
+            target=name,
             stream=stream,
             color=options.color,
             verbosity=options.verbose - options.quiet,
@@ -249,12 +270,13 @@ class Plan:
             with contextlib.suppress(OSError):
                 reports.rmdir()  # where nothing was written
         told.complain()
+        seen.complain()
         return told.result or result
 
     def _target_file(self, reports: Path) -> tuple[Path, str | None]:
         """Return the target's file, and how a command line names it; one that has none gets one."""
         if self.target_path is not None:
-            return self.target_path, self.target_name or _shown(self.target_path)
+            return self.target_path, self.target_name or shown(self.target_path)
         path = reports / "target.toml"
         write_text(path, from_url.write(self.target, path))
         return path.resolve(), str(path)
@@ -278,7 +300,9 @@ class Told:
             try:
                 subscriber(event)
             except OSError as error:
-                self._failed.append(f"{error.filename or 'a report'} cannot be written ({error.strerror or error})")
+                self._failed.append(
+                    f"{error.filename or 'a report'} cannot be written ({(error.strerror or str(error)).lower()})"
+                )
 
     def complain(self) -> None:
         """Say which reports could not be written."""
@@ -290,7 +314,7 @@ def contract_of(given: str | None) -> str | None:
     """Return a contract's name, or its file's full path: on the command line a path starts here."""
     if given is None:
         return None
-    contracts.load(given)  # a mistake in it is told before anything else
+    contract_named(given, Path(), None)  # a mistake in it is told before anything else
     return str(Path(given).resolve()) if given.endswith((".yaml", ".yml")) or "/" in given else given
 
 
@@ -331,6 +355,18 @@ def writable(folder: Path, option: str) -> None:
         raise click.UsageError(f"{option}: {folder} cannot be written to ({reason}); name another place") from None
 
 
+def writable_file(name: str, option: str) -> None:
+    """Say before the run that a report cannot be written where it should be: afterwards it would be lost."""
+    path = Path(name)
+    if path.is_dir():
+        raise click.UsageError(f"{option}: {name} is a folder; name a file")
+    if not path.parent.is_dir():
+        reason = "is no folder" if path.parent.exists() else "does not exist as a folder"
+        raise click.UsageError(f"{option}: {path.parent} {reason}; make it, or name another file")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.UsageError(f"{option}: {name} cannot be written to (permission denied); name another file")
+
+
 def until_signal(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end. SIGINT, SIGTERM and SIGHUP let the run clean up first: no target is left behind."""
 
@@ -343,11 +379,3 @@ def until_signal(work: Coroutine[Any, Any, T]) -> T:
         return await task
 
     return asyncio.run(attended())
-
-
-def _shown(path: Path) -> str:
-    """Return a path as a person would type it here."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

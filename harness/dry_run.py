@@ -9,7 +9,7 @@ from sendtwice.harness import words
 from sendtwice.harness.needs import missing
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.settings import RunSettings
-from sendtwice.harness.target import Target, is_loopback
+from sendtwice.harness.target import Target, assumed_key, is_loopback
 
 
 def lines(target: Target, contract: Contract, scenarios: Sequence[Scenario], settings: RunSettings) -> Iterator[str]:
@@ -30,6 +30,9 @@ def lines(target: Target, contract: Contract, scenarios: Sequence[Scenario], set
     if url and not is_loopback(url.replace("{port}", "1")):
         how = "allowed" if permitted else "refused: it needs --allow-remote or target.api.allow_remote"
         yield f"remote: {url} is not on this machine; {how}"
+    assumed = assumed_key(target, contract)
+    if assumed is not None:
+        yield f"key in {assumed} (assumed: neither the file nor the contract says it; see target.api.request.key)"
     yield f"mail: must come to the fake provider, dialect {body.provider.dialect}; nothing is sent on"
     recipient = body.api.request.recipient if body.api else "{token}@sendtwice.test"
     yield f"recipients: fresh ones, {recipient}"

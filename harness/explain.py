@@ -10,12 +10,14 @@ from pydantic import BaseModel
 
 from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.contracts import Basis, Claim, Contract
+from sendtwice.fake_provider.documents import load_yaml
 from sendtwice.fake_provider.faults import Place
 from sendtwice.harness import words
 from sendtwice.harness.catalogue import needs_of
 from sendtwice.harness.judge import RULES, Rule
 from sendtwice.harness.nearest import nearest
 from sendtwice.harness.scenario import Scenario, catalogue
+from sendtwice.harness.scenario import load as load_scenario
 from sendtwice.harness.selection import tags_of
 from sendtwice.harness.steps import CrashStep, Key, ParallelStep, Send
 
@@ -31,8 +33,16 @@ def lines(name: str) -> Iterator[str]:
     if name in shipped:
         yield from _scenario(shipped[name])
         return
-    if name in contracts.names() or name.endswith((".yaml", ".yml")):
+    if name in contracts.names():
         yield from _contract(contracts.load(name))
+        return
+    if name.endswith((".yaml", ".yml")):
+        # A scenario is told by its steps; what has none is read as a contract.
+        data = load_yaml(name).data
+        if isinstance(data, dict) and "steps" in data:
+            yield from _scenario(load_scenario(name), file=name)
+        else:
+            yield from _contract(contracts.load(name))
         return
     known = [*shipped, *RULES, *contracts.names()]
     raise click.UsageError(f"{name!r} is no scenario, rule or contract; {nearest(name, known)}")
@@ -66,7 +76,7 @@ def rules_of(scenario: Scenario) -> list[str]:
     return [*found, *(["expected"] if not scenario.expect.empty else [])]
 
 
-def _scenario(scenario: Scenario) -> Iterator[str]:
+def _scenario(scenario: Scenario, file: str | None = None) -> Iterator[str]:
     yield f"{scenario.id}  {scenario.title}"
     yield f"scenario for role {scenario.role}; tags: {', '.join(tags_of(scenario))}"
     yield from _part("why", scenario.why)
@@ -76,7 +86,7 @@ def _scenario(scenario: Scenario) -> Iterator[str]:
     yield from _list("needs", needs_of(scenario))
     yield from _list("rules that can break", [f"{rule}: {RULES[rule].title}" for rule in rules_of(scenario)])
     yield ""
-    yield f"play it: sendtwice run TARGET.toml --scenario {scenario.id}"
+    yield f"play it: sendtwice run TARGET.toml --scenario {file or scenario.id}"
 
 
 def _rule(rule: Rule) -> Iterator[str]:

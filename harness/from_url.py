@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from sendtwice.fake_provider.contracts.model import HEADER_NAME, key_place
 from sendtwice.fake_provider.documents import BadFileError, Document, read_text, validate
 from sendtwice.harness import placeholders, toml
 from sendtwice.harness.redact import is_sensitive
 from sendtwice.harness.target import Api, Target
+from sendtwice.harness.target_checks import is_address
 
 
 def build(
@@ -26,16 +28,16 @@ def build(
     path: str | None = None,
     body: str | None = None,
     headers: Sequence[str] = (),
+    key: str | None = None,
     key_header: str | None = None,
     contract: str | None = None,
 ) -> Target:
     """Return the target; :class:`BadFileError` names the option that is wrong and the remedy."""
-    given = urlsplit(url if "://" in url else f"http://{url}")
     try:
-        usable = given.scheme in ("http", "https") and given.hostname and given.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+        given = urlsplit(url if "://" in url else f"http://{url}")
+    except ValueError:  # a half of an IPv6 address
+        given = urlsplit("")
+    if not is_address(given.geturl()):
         raise BadFileError("--url", f"{url!r} is no http address; write http://127.0.0.1:3000")
     own_path = given.path + (f"?{given.query}" if given.query else "")
     request: dict[str, Any] = {}
@@ -44,15 +46,22 @@ def build(
         request["path"] = chosen if chosen.startswith("/") else f"/{chosen}"
     if body is not None:
         request["body"] = _body(body)
+    if key is not None and key_header is not None:
+        raise BadFileError("--key", "and --key-header say the same; keep one")
+    if key is not None:
+        try:
+            request["key"] = key_place(key)
+        except ValueError as error:
+            raise BadFileError("--key", str(error)) from None
     if key_header is not None:
-        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", key_header):
+        if not HEADER_NAME.fullmatch(key_header):
             raise BadFileError("--key-header", f"{key_header!r} is no header name; write Idempotency-Key")
         request["key"] = f"header:{key_header}"
     host = given.netloc.rpartition("@")[2]
     api = {"url": f"{given.scheme}://{host}", "headers": dict(map(_header, headers)), "request": request}
     _check(api, request)
     data = {"name": host, "role": "api", "contract": contract or "universal", "api": api}
-    return validate(Target, Document("--url", {"target": data}))
+    return validate(Target, Document("--url", {"target": data})).read_from("--url")
 
 
 def write(target: Target, path: Path) -> str:
@@ -78,7 +87,7 @@ def write(target: Target, path: Path) -> str:
 
 def _header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
-    if not colon or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name.strip()):
+    if not colon or not HEADER_NAME.fullmatch(name.strip()):
         raise BadFileError("-H", f"{text.partition(':')[0]!r} is no header; write 'Name: value'")
     if "\n" in value or "\r" in value:
         raise BadFileError("-H", f"{name.strip()} has a line break in its value; take it out")
@@ -93,10 +102,15 @@ def _body(given: str) -> Any:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         raise BadFileError(where, f"is not valid JSON ({error.msg}); mend it there", line=error.lineno) from None
+    except RecursionError:
+        raise BadFileError(where, "is nested too deeply; write the body of one send") from None
     if not isinstance(data, dict):
         raise BadFileError(where, "is no JSON object; write the body of one send")
-    if "to" not in placeholders.names(data):
+    found = placeholders.names(data)
+    if "to" not in found:
         raise BadFileError(where, 'has no {to}; write it where the recipient goes, as in {"to": "{to}"}')
+    if not found & {"subject", "text"}:
+        raise BadFileError(where, "has no {subject} and no {text}; write one of them, so that two mails differ")
     return data
 
 

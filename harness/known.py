@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-import tomllib
+import fnmatch
+from collections.abc import Iterable
 from pathlib import Path
 
 from sendtwice.fake_provider.contracts import Level
-from sendtwice.fake_provider.documents import BadFileError, read_text
+from sendtwice.fake_provider.documents import BadFileError, load_toml, read_text
 from sendtwice.harness import toml
+from sendtwice.harness.judge.rules import RULES
+from sendtwice.harness.nearest import nearest
 from sendtwice.harness.report.files import write_text
 from sendtwice.harness.result import RunResult, Verdict
+from sendtwice.harness.target import Target
 
 
 def check(path: Path) -> None:
     """Raise :class:`BadFileError` before a run if its known deviations could not be added to this file."""
     _present(path)
+
+
+def check_entries(target: Target, scenarios: Iterable[str]) -> None:
+    """Raise :class:`BadFileError` for an entry that can never match: its deviation would fail the run unexplained."""
+    ids = sorted(set(scenarios))
+    for number, entry in enumerate(target.known):
+        if not fnmatch.filter(ids, entry.scenario):
+            message = f"{entry.scenario!r} fits no scenario; {nearest(entry.scenario, ids)}"
+            raise BadFileError(target.file, message, where=f"known.{number}.scenario")
+        if entry.rule not in RULES:
+            message = f"{entry.rule!r} is no rule; {nearest(entry.rule, RULES)}"
+            raise BadFileError(target.file, message, where=f"known.{number}.rule")
 
 
 def write(path: Path, result: RunResult) -> int:
@@ -43,10 +59,7 @@ def write(path: Path, result: RunResult) -> int:
 def _present(path: Path) -> set[tuple[str, str]]:
     if not path.exists():
         return set()
-    try:
-        data = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise BadFileError(str(path), f"is not valid TOML ({error}); mend it there") from None
+    data = load_toml(path).data
     if path.name == "pyproject.toml":
         data = data.get("tool", {}).get("sendtwice", {})
     known = data.get("known", [])

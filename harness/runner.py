@@ -23,7 +23,7 @@ from sendtwice.harness.history import Kind
 from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.classes import INDEFINITE, is_definite
 from sendtwice.harness.judge.facts import Facts
-from sendtwice.harness.judge.lost import undelivered
+from sendtwice.harness.judge.lost import awaited
 from sendtwice.harness.live import Live, Names, Plan
 from sendtwice.harness.overlap import Overlaps
 from sendtwice.harness.scenario import Scenario
@@ -329,10 +329,7 @@ class Play:
 
         def done() -> bool:
             seen = facts()
-            return not any(
-                undelivered(seen, group) and weather.doubt(seen, group, in_flight=False) is None
-                for group in seen.groups
-            )
+            return not any(awaited(seen, group) for group in seen.groups)
 
         return await bench.provider.ledger.wait(done, timeout=bench.target.timing.delivers_within)
 

@@ -37,8 +37,11 @@ def check(target: Target, document: Document) -> None:
     _check_addresses(target, document.path)
     if target.target.api is not None:
         _check_senders(target, document.path)
+    dialect = target.target.provider.dialect
+    if dialect.endswith((".yaml", ".yml")) and not Path(dialect).exists():
+        raise BadFileError(document.path, f"{dialect!r} does not exist; check the path", where="target.provider.dialect")
     try:
-        dialects.load(target.target.provider.dialect)
+        dialects.load(dialect)
     except BadFileError as error:
         raise _at(error, document.path, "target.provider.dialect") from None
 

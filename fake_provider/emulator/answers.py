@@ -68,11 +68,15 @@ def render(
     replay: bool = False,
     message: str | None = None,
     status: int | None = None,
+    ours: bool = False,
 ) -> Told:
-    """Write an answer of one class; ``replay`` adds every marker that the contract lists."""
+    """Write an answer of one class; ``replay`` adds every marker that the contract lists.
+
+    ``ours``: the answer is the fake provider's own, so ``message`` stands and no code of the vendor's.
+    """
     if kind is AnswerClass.ACCEPTED and replay and contract.shapes(AnswerClass.REPLAYED):
         kind = AnswerClass.REPLAYED
-    shape = next(iter(contract.shapes(kind)), AnswerShape(status=[CUSTOMARY[kind]]))
+    shape = _shape(contract, kind, status, ours=ours)
     body: dict[str, Any] = copy.deepcopy(shape.body)
     if batch and kind in _POSITIVE:
         body["data"] = [_one(shape, {}, number) for number in ids]
@@ -115,6 +119,24 @@ def with_status(contract: Contract, status: int, ids: tuple[str, ...]) -> Told:
         phrase = str(status)
     plain = Response.of(status, {"message": phrase})
     return Told(plain.status, plain.body, plain.headers)
+
+
+def _shape(contract: Contract, kind: AnswerClass, status: int | None, *, ours: bool) -> AnswerShape:
+    """Return the look of an answer; one with a status of its own has the look that is declared for that status."""
+    shapes = contract.shapes(kind) or [AnswerShape(status=[CUSTOMARY[kind]])]
+    first = shapes[0]
+    if kind in _POSITIVE or status is None or (not ours and _declares(first, status)):
+        return first
+    other = next((shape for shape in shapes if _declares(shape, status)), first)
+    # Vendors repeat the status in the body, where it must not contradict the one on the wire.
+    repeated = {name: status for name, value in first.body.items() if type(value) is int and value in first.status}
+    if ours:
+        return AnswerShape(status=[status], body=repeated)
+    return other.model_copy(update={"body": {**other.body, **repeated}})
+
+
+def _declares(shape: AnswerShape, status: int) -> bool:
+    return status in shape.status or f"{status // 100}xx" in shape.status
 
 
 def _one(shape: AnswerShape, body: dict[str, Any], number: str) -> dict[str, Any]:

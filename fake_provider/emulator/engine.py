@@ -12,7 +12,7 @@ import math
 import sqlite3
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sendtwice.fake_provider.clock import Clock
@@ -59,16 +59,16 @@ class Emulator:
         store: Store | None = None,
         clock: Clock | None = None,
         identify: Callable[[Mail], str | None] | None = None,
-        asked_faults: Callable[[Asked], tuple[Fault, ...]] | None = None,
+        asked_faults: Callable[[Asked], tuple[Fault, ...] | Refusal] | None = None,
         any_path: bool = False,
         retries_for: float = 30.0,
         waits_for: float = 10.0,
     ) -> None:
         """Keep ``contract`` in front of ``upstream``.
 
-        ``identify`` names the operation of a mail; ``asked_faults`` reads faults from a request itself; a
-        busy provider is tried again for ``retries_for`` seconds; a repeat waits ``waits_for`` seconds for
-        the first.
+        ``identify`` names the operation of a mail; ``asked_faults`` reads faults from a request itself, or
+        refuses one that asks for what nobody knows; a busy provider is tried again for ``retries_for``
+        seconds; a repeat waits ``waits_for`` seconds for the first.
         """
         self.contract, self.upstream = contract, upstream
         self.store = store or Store()
@@ -97,7 +97,10 @@ class Emulator:
         asked = read(self.contract, request, any_path=self._any_path)
         operation = next((found for mail in asked.mails if (found := self._identify(mail))), None)
         notes = {"mail": asked.mail, "route": asked.route}
-        return Exchange(self, asked, operation, asked.key, self._asked_faults(asked), notes=notes)
+        faults = self._asked_faults(asked)
+        if isinstance(faults, Refusal):
+            asked, faults = replace(asked, refusal=faults), ()
+        return Exchange(self, asked, operation, asked.key, faults, notes=notes)
 
     def answer(self, asked: Asked, what: str | float) -> Told:
         """Return an answer that a fault asks for."""
@@ -173,7 +176,7 @@ class Emulator:
             if isinstance(claimed, Entry):
                 again = self._repeat(asked, claimed)
                 return again if isinstance(again, Told) else self._in_progress()
-        return render(self.contract, refusal.kind, message=refusal.message, status=refusal.status)
+        return render(self.contract, refusal.kind, message=refusal.message, status=refusal.status, ours=refusal.ours)
 
     def _repeat(self, asked: Asked, entry: Entry) -> Told | Job | asyncio.Task[Any]:
         """Decide what a key that is taken already means."""

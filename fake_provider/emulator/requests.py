@@ -35,6 +35,7 @@ class Refusal:
     kind: AnswerClass
     message: str
     status: int | None = None
+    ours: bool = False  # said by the fake provider of itself: no vendor has a code for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ Both are real processes that are really killed; their mail goes to the fake prov
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import tempfile
 from pathlib import Path
 
 from sendtwice.harness import session
+from sendtwice.harness.cli_run import until_signal
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.events import RunEvent, ScenarioStarted
 from sendtwice.harness.redact import Redactor
@@ -43,24 +43,23 @@ def main(color: Color = "auto") -> int:
     paper.line()
     with tempfile.TemporaryDirectory(prefix="sendtwice-demo-") as scratch:
         try:
-            sound = _play("emulated.toml", Path(scratch), paper)
-            flawed = _play("hurried.toml", Path(scratch), paper)
-        except HarnessError as error:
+            sound, flawed = until_signal(_both(Path(scratch), paper))
+        finally:
             paper.clear()
-            paper.line(f"sendtwice: {error}")
-            return 4
         for result in (sound, flawed):
             if result.error is not None:
-                paper.clear()
-                paper.line(f"sendtwice: {result.target}: {result.error}")
-                return 4
+                raise HarnessError(f"{result.target}: {result.error}")
         _table(paper, sound, flawed)
         _worst(paper, flawed, color)
     _closing(paper, sound, flawed)
     return 0 if sound.verdict == "passed" and flawed.verdict == "failed" else 1
 
 
-def _play(name: str, scratch: Path, paper: Paper) -> RunResult:
+async def _both(scratch: Path, paper: Paper) -> tuple[RunResult, RunResult]:
+    return await _play("emulated.toml", scratch, paper), await _play("hurried.toml", scratch, paper)
+
+
+async def _play(name: str, scratch: Path, paper: Paper) -> RunResult:
     target, path = load(str(HERE / name))
     scenarios = [s for s in catalogue() if s.role == "api"]
 
@@ -69,7 +68,7 @@ def _play(name: str, scratch: Path, paper: Paper) -> RunResult:
             paper.progress(f"{target.target.name}  {event.number}/{event.total}  {event.scenario.title}")
 
     settings = RunSettings(reports=scratch / path.stem)
-    result = asyncio.run(session.run(target, path, scenarios, settings, [progress]))
+    result = await session.run(target, path, scenarios, settings, [progress])
     paper.clear()
     return result
 

@@ -46,6 +46,15 @@ def undelivered(facts: Facts, group: str) -> list[Operation]:
     return lost
 
 
+def awaited(facts: Facts, group: str) -> bool:
+    """Whether a promised mail may still arrive: none was refused for good, and no hand-over was cut off."""
+    return (
+        bool(undelivered(facts, group))
+        and _refusal(facts, group) is None
+        and weather.doubt(facts, group, in_flight=False) is None
+    )
+
+
 def _all(facts: Facts, group: str) -> set[str]:
     return {r for op in facts.groups[group] for r in op.recipients}
 

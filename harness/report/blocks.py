@@ -54,7 +54,7 @@ def told_and_delivered(scenario: ScenarioResult) -> list[tuple[str, str]]:
     cells = []
     for operation, count in scenario.deliveries.items():
         told = _told(classes.get(operation, []), said.get(operation))
-        missing = "not delivered" if told == "refused" else "never delivered"
+        missing = "not delivered" if told in ("refused", "failed") else "never delivered"
         cells.append((operation, f"{told} / {_delivered(count) if count else missing}"))
     return cells
 
@@ -68,8 +68,9 @@ def _told(answers: Sequence[set[str]], said: str | None) -> str:
         return "perhaps accepted"
     if any("pending" in names for names in answers):
         return "pending"
-    if answers and all(names & _REFUSED for names in answers):
-        return "refused"
+    # A 502 that may be a failure or an unknown outcome is no refusal: the mail may be out.
+    if answers and all(names and names <= _REFUSED for names in answers):
+        return "failed" if all(names == {"failed"} for names in answers) else "refused"
     return "told nothing for certain"
 
 
@@ -109,6 +110,8 @@ def watched_note(result: RunResult) -> str | None:
     """Return for how long a pass holds, where the target file does not say how long it sends again."""
     if result.retries_declared or not result.counts["passed"]:
         return None
+    if result.error is not None and not result.watched:
+        return None  # it never came to the watch, so nothing can be said of later mails
     return (
         f"A pass means: no second mail within {result.watched:.1f} s. The target file does not say how long "
         "it sends again by itself; set target.timing.retries_for (0 if it never does), and later mails are "

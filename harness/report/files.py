@@ -12,7 +12,11 @@ def write_text(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # A device (/dev/stdout) or a pipe cannot be replaced; it is written to.
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            error.filename = str(path)  # a full device says this only of a file without a name
+            raise
         return
     place = path.resolve()
     handle, name = tempfile.mkstemp(prefix=f".{place.name[:40]}.", dir=place.parent)

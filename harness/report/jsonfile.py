@@ -34,8 +34,14 @@ class JsonFile:
             return
         text = as_text(self._redactor.data(event.result.as_json()))
         if str(self._path) == "-":
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            try:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                error.filename = "standard output"
+                raise
         else:
             write_text(self._path, text)
 

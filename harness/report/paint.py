@@ -114,6 +114,11 @@ class Paper:
         except (BrokenPipeError, ValueError):
             # The run goes on: its files and its exit status are still wanted.
             self.gone = True
+        except OSError as error:
+            # A full disk: a report that is not there must not look like one that says nothing.
+            self.gone = True
+            error.filename = error.filename or "standard output"
+            raise
 
 
 def _has_signs(stream: TextIO) -> bool:

@@ -249,12 +249,14 @@ class _Story:
         if event.data.get("definite"):
             return None
         waited = float(event.data.get("waited", 0))
-        return self.line(event, "harness", f"no definite answer after {waited:.1f} s of retries")
+        after = f" after {waited:.1f} s of retries" if waited >= 0.05 else ""
+        return self.line(event, "harness", f"no definite answer{after}")
 
     def settled(self, event: Event) -> Line | None:
         waited, arrived = float(event.data.get("waited", 0)), event.data.get("arrived")
         if arrived is False or arrived == 0:
-            return self.line(event, "harness", f"waited {waited:.1f} s: what was promised did not arrive")
+            after = f"waited {waited:.1f} s: " if waited >= 0.05 else ""
+            return self.line(event, "harness", f"{after}what was promised did not arrive")
         return self.line(event, "harness", f"waited {waited:.1f} s for what was promised") if waited >= 1 else None
 
     def void(self, event: Event) -> Line:

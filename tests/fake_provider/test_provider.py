@@ -40,9 +40,6 @@ def test_an_answer_is_lost_once_and_the_retry_ends_well(edge: Any) -> None:
         ("unknown-outcome", 500, 200, 1),
         ("busy", 429, 200, 1),
         ("refused", 422, 422, 0),
-        ("pending", 202, 202, 0),
-        ("pending+case-7", 202, 202, 0),
-        ("nothing-special", 200, 200, 1),
     ],
 )
 def test_a_recipient_asks_for_an_answer(name: str, first: int, second: int, commits: int) -> None:
@@ -51,8 +48,48 @@ def test_a_recipient_asks_for_an_answer(name: str, first: int, second: int, comm
             answers = [await to(fake, name) for _ in range(2)]
             assert [answer.status_code for answer in answers] == [first, second]
             assert fake.ledger.commits == commits
-            if name.startswith("pending"):
-                assert answers[0].json()["id"] == answers[1].json()["id"]
+
+    run(play())
+
+
+@pytest.mark.parametrize("name", ["pending", "pending+case-7"])
+def test_a_recipient_asks_for_approval(name: str) -> None:
+    async def play() -> None:
+        async with provider("postfleet", edge="client") as fake:
+            body = {**body_for("postfleet", to=f"{name}@fault.test"), "client_id": "k"}
+            answers = [await post(fake, "/api/v1/send", body) for _ in range(2)]
+            assert [answer.status_code for answer in answers] == [202, 202]
+            assert answers[0].json()["draft_id"] == answers[1].json()["draft_id"]
+            assert fake.ledger.commits == 0
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("respnse-lost", "did you mean response-lost@fault.test? known: slow, response-lost,"),
+        ("nothing_special", "known: slow, response-lost, unknown-outcome, busy, pending, refused."),
+        ("pending", "The contract resend declares no pending answer"),
+    ],
+)
+def test_a_fault_that_cannot_be_played_is_refused(name: str, said: str) -> None:
+    async def play() -> None:
+        async with provider("resend", edge="client") as fake:
+            answer = await to(fake, name)
+            assert answer.status_code == 422
+            assert said in answer.json()["message"]
+            assert fake.ledger.commits == 0
+
+    run(play())
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_status_is_not_contradicted_by_the_body(method: str) -> None:
+    async def play() -> None:
+        async with provider("rasket", edge="client") as fake, httpx.AsyncClient(base_url=fake.url) as client:
+            answer = await client.request(method, "/nowhere")
+            assert answer.json()["statusCode"] == answer.status_code == 404
 
     run(play())
 

@@ -58,7 +58,7 @@ def test_the_version_is_told() -> None:
         (["run", TARGET, "--scenario", "send.*", "--exclude", "send.*"], "no scenario is left"),
         (["run", TARGET, "--contract", "rasquet"], "did you mean 'rasket'?"),
         (["run", TARGET, "--contract", "./mine.yaml"], "mine.yaml: cannot be read"),
-        (["run", TARGET, "--time-limit", "0"], "0.0 is not in the range x>0"),
+        (["run", TARGET, "--time-limit", "0"], "'0' is no number of seconds above 0"),
         (["run", TARGET, "--seed", "x"], "'x' is not a valid integer"),
         (["run", TARGET, "--color", "blue"], "'blue' is not one of 'auto', 'always', 'never'"),
         (["run", TARGET, "--path", "/x"], "give --url too"),

@@ -162,11 +162,10 @@ def test_a_target_that_does_not_start_is_exit_4_and_so_are_its_files(tmp_path: P
 
 def test_a_target_elsewhere_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     run = call("run", "--url", "http://mail.example.test", "--json", "r.json", cwd=tmp_path)
-    assert run.returncode == 4
+    assert run.returncode == 2
     assert "--allow-remote" in run.stderr
     assert run.stderr.count("\n") == 1
-    assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "error"
-    assert list(tmp_path.glob("reports/*/*")) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_check_says_what_would_be_skipped(tmp_path: Path) -> None:
