@@ -38,7 +38,8 @@ from sendtwice.harness.result import RunResult, ScenarioResult, Verdict
 from sendtwice.harness.runner import Play
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.settings import RunSettings
-from sendtwice.harness.target import Known, Target, effective_contract, is_loopback
+from sendtwice.harness.target import Known, Target, assumed_key, effective_contract
+from sendtwice.harness.target_checks import check_remote
 
 #: A scenario's usual time, for the estimate in the first line; one with a restart takes longer.
 _USUAL, _RESTART = 0.15, 0.9
@@ -68,7 +69,7 @@ class Session:
         self.subscribers = subscribers
         folder = target_path.parent
         self.contract: Contract = effective_contract(target, folder, settings.contract)
-        _check_remote(target, settings)
+        check_remote(target, target_path, settings.allow_remote)
         broken = unplayable(target.target, folder)
         if broken is not None:
             raise BadFileError(str(target_path), broken)
@@ -294,18 +295,6 @@ def _answers(facts: Facts) -> dict[str, list[str]]:
     return {a.name: sorted(c.value for c in a.classes) if a.answered else [a.outcome] for a in facts.attempts}
 
 
-def _check_remote(target: Target, settings: RunSettings) -> None:
-    """Refuse to send to another machine unless that was asked for."""
-    body = target.target
-    url = body.api.url if body.api and body.role == "api" else body.consumer.url if body.consumer else ""
-    allowed = settings.allow_remote or (body.api is not None and body.api.allow_remote)
-    if url and not allowed and not is_loopback(url.replace("{port}", "1")):
-        raise HarnessError(
-            f"{url} is not on this machine; sendtwice sends there only with --allow-remote "
-            "or target.api.allow_remote = true"
-        )
-
-
 async def run(
     target: Target,
     target_path: Path,
@@ -330,6 +319,9 @@ async def check(target: Target, target_path: Path, scenarios: Sequence[Scenario]
     except HarnessError as error:
         return CheckReport(ok=False, lines=[str(error)])
     lines.append(f"{target.target.name}: started, and the canary arrived")
+    key = assumed_key(target, session.contract)
+    if key is not None:
+        lines.append(f"key in {key} (assumed; target.api.request.key says where it is)")
     place = session.idless()
     if place is not None:
         lines.append(f"the answer has no id at {place}, so replays cannot be compared by it: see target.api.answer.id")

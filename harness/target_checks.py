@@ -39,7 +39,9 @@ def check(target: Target, document: Document) -> None:
         _check_senders(target, document.path)
     dialect = target.target.provider.dialect
     if dialect.endswith((".yaml", ".yml")) and not Path(dialect).exists():
-        raise BadFileError(document.path, f"{dialect!r} does not exist; check the path", where="target.provider.dialect")
+        raise BadFileError(
+            document.path, f"{dialect!r} does not exist; check the path", where="target.provider.dialect"
+        )
     try:
         dialects.load(dialect)
     except BadFileError as error:

@@ -35,9 +35,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """Both distributions, built from a copy of the sources, so that nothing is written into the checkout."""
     source = tmp_path_factory.mktemp("source")
     for folder in (*FOLDERS, "sendtwice"):
-        shutil.copytree(
-            ROOT / folder, source / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
-        )
+        shutil.copytree(ROOT / folder, source / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for file in FILES:
         if (ROOT / file).exists():
             shutil.copy(ROOT / file, source / file)

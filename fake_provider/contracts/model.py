@@ -130,10 +130,14 @@ def unknown() -> Any:
     return Field(default_factory=lambda: Claim(basis=Basis.UNKNOWN))
 
 
+#: A JSON Pointer (RFC 6901) to something within an answer.
+Pointer = Annotated[str, Field(pattern=r"^/")]
+
+
 class Code(Strict):
     """Where an answer names its reason (a JSON Pointer, RFC 6901), and the values that mean this class."""
 
-    at: str
+    at: Pointer
     one_of: list[str | int] = Field(alias="is")
 
     @field_validator("one_of", mode="before")
@@ -154,7 +158,7 @@ class AnswerShape(Strict):
 
     status: list[StatusPattern]
     code: Code | None = None
-    id: str | None = None
+    id: Pointer | None = None
     headers: dict[str, str] = {}
     body: dict[str, Any] = {}
 
@@ -247,6 +251,21 @@ class Route(Strict):
     path: str
     headers: dict[str, str] = {}
     body: dict[str, Any] | list[Any] = {}
+
+    @field_validator("path")
+    @classmethod
+    def _one_word(cls, given: str) -> str:
+        if not given.startswith("/") or any(ord(c) <= 32 or ord(c) == 127 for c in given):
+            raise ValueError(f"{given!r} is no path; write one that starts with / and has %20 for a space")
+        return given
+
+    @field_validator("headers")
+    @classmethod
+    def _one_line_each(cls, given: dict[str, str]) -> dict[str, str]:
+        for name, value in given.items():
+            if not HEADER_NAME.fullmatch(name) or "\r" in value or "\n" in value:
+                raise ValueError(f"{name!r} is no header of one line; take out what is no letter, digit or -")
+        return given
 
 
 class MailPlaces(Strict):

@@ -23,8 +23,8 @@ from sendtwice.fake_provider.contracts import Contract
 from sendtwice.fake_provider.emulator.engine import Emulator
 from sendtwice.fake_provider.emulator.store import Store
 from sendtwice.fake_provider.emulator.upstream import Kind, Outcome
-from sendtwice.fake_provider.messages import Request, Response
 from sendtwice.fake_provider.ledger import Mail
+from sendtwice.fake_provider.messages import Request, Response
 from sendtwice.fake_provider.provider import FakeProvider
 
 T = TypeVar("T")
@@ -80,9 +80,7 @@ def request_for(
         sent["idempotency-key"] = key
     sent |= headers or {}
     body = raw if raw is not None else json.dumps(body_for(contract, key=key, **changes)).encode()
-    return Request(
-        "POST", path or contracts.load(contract).request.path, tuple((k, v) for k, v in sent.items()), body
-    )
+    return Request("POST", path or contracts.load(contract).request.path, tuple((k, v) for k, v in sent.items()), body)
 
 
 @dataclass
@@ -196,9 +194,7 @@ class Wire:
             data += more
         head, _, body = data.partition(b"\r\n\r\n")
         length = next(
-            int(line.split(b":")[1])
-            for line in head.split(b"\r\n")
-            if line.lower().startswith(b"content-length")
+            int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")
         )
         while len(body) < length:
             body += await self.recv()
@@ -208,9 +204,7 @@ class Wire:
         self.sock.close()
 
 
-async def post(
-    fake: FakeProvider | str, path: str, body: Any, headers: dict[str, str] | None = None
-) -> httpx.Response:
+async def post(fake: FakeProvider | str, path: str, body: Any, headers: dict[str, str] | None = None) -> httpx.Response:
     url = fake if isinstance(fake, str) else fake.url
     async with httpx.AsyncClient(trust_env=False, timeout=DEADLINE, verify=False) as client:
         return await client.post(url + path, json=body, headers=headers)

@@ -24,7 +24,7 @@ def keyed(key: str) -> dict[str, str]:
 
 async def _waits(fake: FakeProvider) -> None:
     """Let the loop run until a waiter has reached the ledger."""
-    while not fake.ledger._waiters:  # noqa: ASYNC110  # the ledger tells nobody who waits for it
+    while not fake.ledger._waiters:  # the ledger tells nobody who waits for it
         await asyncio.sleep(0)
 
 

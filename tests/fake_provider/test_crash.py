@@ -28,8 +28,8 @@ from sendtwice.fake_provider.emulator.engine import Emulator
 from sendtwice.fake_provider.emulator.store import Claim, State, Store
 from sendtwice.fake_provider.emulator.upstream import Outcome
 from sendtwice.fake_provider.faults import Fault, Place, Verb
-from sendtwice.fake_provider.messages import Response
 from sendtwice.fake_provider.ledger import Mail
+from sendtwice.fake_provider.messages import Response
 from tests.fake_provider.kit import (
     Scripted,
     Served,
@@ -179,9 +179,7 @@ def test_two_deaths_in_a_row(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["postfleet", "pylota"])
-def test_what_was_claimed_and_not_handed_over_is_handed_over_by_the_next_process(
-    name: str, tmp_path: Path
-) -> None:
+def test_what_was_claimed_and_not_handed_over_is_handed_over_by_the_next_process(name: str, tmp_path: Path) -> None:
     async def play() -> None:
         state = tmp_path / "state.db"
         asked = emulator(name, state=state)
@@ -234,9 +232,7 @@ def test_a_graceful_stop_keeps_what_waits(tmp_path: Path) -> None:
 def test_two_processes_cannot_share_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "state.db")
     monkeypatch.setattr("sqlite3.connect", functools.partial(sqlite3.connect, timeout=0))
-    with pytest.raises(
-        BadFileError, match=r"state\.db: cannot hold the state \(database is locked\); give another"
-    ):
+    with pytest.raises(BadFileError, match=r"state\.db: cannot hold the state \(database is locked\); give another"):
         Store(tmp_path / "state.db")
     store.close()
 
@@ -272,9 +268,7 @@ def headers_for(name: str) -> dict[str, str]:
 
 
 async def send(served: Served, name: str) -> httpx.Response:
-    return await post(
-        served.url, contracts.load(name).request.path, body_for(name, key="k1"), headers_for(name)
-    )
+    return await post(served.url, contracts.load(name).request.path, body_for(name, key="k1"), headers_for(name))
 
 
 @pytest.mark.parametrize("place", [Place.PROVIDER_REQUEST, Place.PROVIDER_RESPONSE])
@@ -321,9 +315,7 @@ def test_a_served_emulator_is_killed_in_the_middle_of_a_hand_over(
                 assert again.status_code in (200, 202)
             else:
                 again = await send(served, name)
-                assert again.status_code == (
-                    409 if name == "postfleet" else {"rasket": 200, "pylota": 202}[name]
-                )
+                assert again.status_code == (409 if name == "postfleet" else {"rasket": 200, "pylota": 202}[name])
                 assert upstream.ledger.commits == committed
             if isinstance(first, httpx.Response):
                 assert name != "postfleet"

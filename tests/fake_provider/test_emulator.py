@@ -83,9 +83,7 @@ def test_a_replay_is_marked_as_its_contract_says_and_a_first_answer_never_is() -
 
 @pytest.mark.parametrize("name", KEYED)
 @pytest.mark.parametrize("change", [{"to": "eve@example.test"}, {"text": "other"}, {"subject": "other"}])
-def test_another_request_under_a_used_key_is_refused_and_spoils_nothing(
-    name: str, change: dict[str, Any]
-) -> None:
+def test_another_request_under_a_used_key_is_refused_and_spoils_nothing(name: str, change: dict[str, Any]) -> None:
     async def play() -> None:
         async with emulator(name) as (engine, upstream):
             first = await ask(engine, request_for(name))
@@ -310,9 +308,7 @@ def test_a_key_given_twice_is_refused() -> None:
     async def play() -> None:
         async with emulator("resend") as (engine, upstream):
             request = request_for("resend")
-            twice = type(request)(
-                "POST", "/emails", (*request.headers, ("idempotency-key", "k2")), request.body
-            )
+            twice = type(request)("POST", "/emails", (*request.headers, ("idempotency-key", "k2")), request.body)
             assert kind(await ask(engine, twice)) is AnswerClass.KEY_INVALID
             assert not upstream.taken
 
@@ -506,9 +502,7 @@ def test_a_caller_that_hangs_up_stops_nothing() -> None:
         ("postfleet", 10_000_000, 1),
     ],
 )
-def test_a_key_is_forgotten_after_its_retention_and_not_before(
-    name: str, seconds: float, deliveries: int
-) -> None:
+def test_a_key_is_forgotten_after_its_retention_and_not_before(name: str, seconds: float, deliveries: int) -> None:
     async def play() -> None:
         clock = Clock()
         async with emulator(name, clock=clock) as (engine, upstream):

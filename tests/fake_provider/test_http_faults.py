@@ -338,9 +338,7 @@ def test_deep_nesting_is_refused_and_not_a_crash() -> None:
         async with provider() as fake:
             wire = await Wire.to(fake)
             body = b"[" * 50_000
-            await wire.send(
-                b"POST /emails HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-            )
+            await wire.send(b"POST /emails HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             assert (await wire.answer())[0] == 422
             wire.close()
 

@@ -94,9 +94,7 @@ def test_a_port_that_is_taken_is_said_so() -> None:
 def test_it_ends_when_its_task_is_cancelled() -> None:
     async def play() -> None:
         ready: asyncio.Queue[str] = asyncio.Queue()
-        task = asyncio.create_task(
-            serve.serve("rasket", port=0, ready=lambda line: ready.put_nowait(line["url"]))
-        )
+        task = asyncio.create_task(serve.serve("rasket", port=0, ready=lambda line: ready.put_nowait(line["url"])))
         url = await ready.get()
         assert (await get(url, "/healthz")).status_code == 200
         task.cancel()

@@ -16,9 +16,7 @@ from tests.fake_provider.kit import provider, run
 MAIL = Mail("shop@example.test", ("a@example.test", "b@example.test"), "s", "t", "<p>t</p>")
 
 
-async def hand_over(
-    dialect: str, url: str, *, timeout: float = 5.0, key: str = "own", times: int = 1
-) -> Outcome:
+async def hand_over(dialect: str, url: str, *, timeout: float = 5.0, key: str = "own", times: int = 1) -> Outcome:
     upstream = HttpUpstream(url, contracts.load(dialect), timeout=timeout)
     try:
         outcomes = [await upstream.send(MAIL, key) for _ in range(times)]
@@ -27,9 +25,7 @@ async def hand_over(
     return outcomes[-1]
 
 
-@pytest.mark.parametrize(
-    ("dialect", "commits"), [("generic", 2), ("resend", 1), ("postfleet", 1), ("pylota", 1)]
-)
+@pytest.mark.parametrize(("dialect", "commits"), [("generic", 2), ("resend", 1), ("postfleet", 1), ("pylota", 1)])
 def test_a_mail_arrives_whole_under_our_own_key(dialect: str, commits: int) -> None:
     async def play() -> None:
         async with provider(dialect) as fake:

@@ -26,9 +26,7 @@ def test_the_signature_is_that_of_the_known_example() -> None:
     }
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("standardwebhooks") is None, reason="standardwebhooks is not there"
-)
+@pytest.mark.skipif(importlib.util.find_spec("standardwebhooks") is None, reason="standardwebhooks is not there")
 def test_the_official_library_believes_it() -> None:
     library = importlib.import_module("standardwebhooks")
     secret = webhooks.make_secret()
@@ -65,9 +63,7 @@ def test_one_right_signature_of_several_is_enough() -> None:
         ({}, BODY, STAMP - 301, "more than 300 seconds away"),
     ],
 )
-def test_what_was_changed_or_is_old_is_not_believed(
-    change: dict[str, str], body: bytes, now: float, why: str
-) -> None:
+def test_what_was_changed_or_is_old_is_not_believed(change: dict[str, str], body: bytes, now: float, why: str) -> None:
     headers = {**webhooks.sign(SECRET, NUMBER, STAMP, BODY), **change}
     with pytest.raises(BadSignatureError, match=why):
         webhooks.verify(SECRET, headers, body, now=now)
@@ -103,9 +99,7 @@ def test_a_payload_of_the_user_is_read_and_checked(tmp_path: Path) -> None:
     template = webhooks.payload("mine.json", relative_to=tmp_path)
     assert webhooks.fill(template, {"event_id": "e"}) == {"id": "e", "n": 1}
     (tmp_path / "typo.json").write_text('{"id": "{event_di}"}')
-    with pytest.raises(
-        BadFileError, match=r"typo\.json: \{event_di\} is not a placeholder; did you mean \{event_id\}"
-    ):
+    with pytest.raises(BadFileError, match=r"typo\.json: \{event_di\} is not a placeholder; did you mean \{event_id\}"):
         webhooks.payload("typo.json", relative_to=tmp_path)
     with pytest.raises(BadFileError, match=r"did you mean 'message\.received'"):
         webhooks.payload("message.recieved")

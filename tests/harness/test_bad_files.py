@@ -86,7 +86,7 @@ def refused(folder: Path, *arguments: str) -> str:
         ('PORT = "{port}"', 'PORT = "{prot}"', "target.start.env: unknown placeholder {prot}; did you mean {port}?"),
         ('"generic"', '"generic"\ndialect = "resend"', "is not valid TOML"),
         ("[target.provider]", "[target.provider", "is not valid TOML"),
-        # Found to be wrong on 2026-11-29, and left failing:
+        # Found to be wrong on 2026-11-29:
         ("body:/ref", "Idempotency-Key", "target.api.request.key: 'Idempotency-Key' is no place for a key"),
         ("body:/ref", "body:ref", "target.api.request.key: "),
         ("body:/ref", "header:A B", "target.api.request.key: "),
@@ -103,6 +103,12 @@ def refused(folder: Path, *arguments: str) -> str:
         ('name = "x"', 'name = "x"\ncontract = "raskte"', "target.contract: 'raskte' is not a shipped contract"),
         ('"generic"', '"generic"\n[target.timing]\nretries_for = inf', "target.timing.retries_for: "),
         ('"generic"', '"generic"\n[target.api.senders.other-tenant]', "target.api.senders.other-tenant: "),
+        ('"generic"', '"generic"\n[target.api.senders.other-mailbox]', "target.api.senders.other-mailbox: "),
+        ('title = "{subject}", text = "{text}"', 'title = "x"', "target.api.request.body: {subject} is missing"),
+        ('ready = "/up"', "timeout = nan", "target.start.timeout: "),
+        ("http://127.0.0.1:{port}", "127.0.0.1:3000", "target.api.url: '127.0.0.1:3000' is no http address"),
+        ('"generic"', '"no.yaml"', "target.provider.dialect: 'no.yaml' does not exist"),
+        ('name = "x"', 'name = "x"\ncontract = "no.yaml"', "target.contract: 'no.yaml' does not exist"),
     ],
 )
 def test_a_mistake_in_a_target_file_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -118,7 +124,7 @@ def test_a_mistake_in_a_target_file_is_named(tmp_path: Path, old: str, new: str,
     [("send.brust", "at-most-once", "send.burst"), ("send.burst", "at-most-onec", "at-most-once")],
 )
 def test_a_known_deviation_of_nothing_is_named(tmp_path: Path, scenario: str, rule: str, said: str) -> None:
-    # Found to be wrong on 2026-11-29: both are taken, and never match.
+    # Found to be wrong on 2026-11-29: both were taken, and never matched.
     known = f'[[known]]\nscenario = "{scenario}"\nrule = "{rule}"\nreason = "r"\n'
     (tmp_path / "sendtwice.toml").write_text(TARGET + known)
     assert said in refused(tmp_path, "check")
@@ -128,7 +134,7 @@ def test_a_known_deviation_of_nothing_is_named(tmp_path: Path, scenario: str, ru
     "content",
     [
         *(b"", b"# nothing\n", b"\xff\xfe", b'[target]\nname = "a\0b"\n'),
-        b"x = " + b"[" * 5000,  # found to be wrong on 2026-11-29 (RecursionError), and left failing
+        b"x = " + b"[" * 5000,  # found to be wrong on 2026-11-29 (RecursionError)
     ],
 )
 def test_what_is_no_target_file_is_refused(tmp_path: Path, content: bytes) -> None:
@@ -152,11 +158,11 @@ def test_what_is_no_target_file_is_refused(tmp_path: Path, content: bytes) -> No
         ("id: my.one", "id: ../../x", "id: "),
         ("role: api", "role: consumer", "is for role consumer and the target has role api"),
         ("as: second\n    like: first\n    wait: none", "as: first\n- send:\n    as: second", "'first'"),
-        # Found to be wrong on 2026-11-29, and left failing:
+        # Found to be wrong on 2026-11-29:
         ("    first: 1", "    first: -1", "expect.deliveries.first: "),
         ("hold", "{answer: 99}", "answer"),
         ("or_after: grace", "or_after: -1", "or_after"),
-        ("or_after: grace", "or_after: .inf", "or_after"),
+        ("or_after: grace", "or_after: .inf", "until.or_after: input should be 'grace', or a finite number, not inf"),
     ],
 )
 def test_a_mistake_in_a_scenario_file_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -172,7 +178,7 @@ def test_a_mistake_in_a_scenario_file_is_named(tmp_path: Path, old: str, new: st
     "content",
     [
         *("", "hello", "- a", "a: [b", "a:\n\tb: 1", "a: !foo b", "a: !!python/name:os.system b", "a\0b: c", "a: *b"),
-        # Found to be wrong on 2026-11-29 (no end; RecursionError), and left failing:
+        # Found to be wrong on 2026-11-29 (no end; RecursionError):
         *(BOMB, "&a [*a]", "a: " + "[" * 3000),
     ],
     ids=lambda text: repr(text[:20]),
@@ -190,9 +196,11 @@ def test_what_is_no_scenario_file_is_refused_at_once(tmp_path: Path, content: st
         ("key: {at: 'cookie:x'}", "key.at: 'cookie:x' is no place for a key"),
         ("duplicates: reply", "duplicates"),
         ("levels: {conflict: shud}", "levels.conflict"),
-        # Found to be wrong on 2026-11-29, and left failing:
+        # Found to be wrong on 2026-11-29:
         ("levels: {conflcit: should}", "conflict"),
-        ("retention: {at_least: -1}", "retention.at_least"),
+        ("retention: {at_least: -1}", "retention.at_least: "),
+        ("lease: .inf", "lease: "),
+        ("answers: {accepted: {status: 999}}", "answers.accepted"),
     ],
 )
 def test_a_mistake_in_a_contract_file_is_named(tmp_path: Path, added: str, said: str) -> None:
@@ -219,14 +227,73 @@ def test_a_mistake_in_a_contract_file_is_named(tmp_path: Path, added: str, said:
         (["replay", "."], ".: cannot be read (is a directory)"),
         (["explain", "send.brust"], "did you mean send.burst"),
         (["serve", "--contract", "nosuch"], "'nosuch' is not a shipped contract"),
-        # Found to be wrong on 2026-11-29, and left failing:
+        # Found to be wrong on 2026-11-29:
         (["run", "--time-limit", "nan"], "--time-limit"),
         (["run", "--json", "."], "--json"),
         (["run", "--write-known", "."], "--write-known"),
         (["run", "--url", "http://203.0.113.1"], "--allow-remote"),
+        (["run", "--json", "no/x.json"], "--json: no does not exist as a folder"),
+        (["run", "--junit", "no/x.xml"], "--junit: no does not exist as a folder"),
+        (["run", "--url", "http://127.0.0.1:1", "--key", "X-Key"], "--key: 'X-Key' is no place for a key"),
+        (["run", "--key", "header:X-Key"], "give --url too"),
+        (["check", "/dev/zero"], "/dev/zero: is larger than 1 MiB"),
+        (["serve", "--contract", "rasket", "--upstream", "ftp://x"], "--upstream: 'ftp://x' is no http address"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_a_wrong_argument_is_refused_before_anything_starts(tmp_path: Path, arguments: list[str], said: str) -> None:
     (tmp_path / "sendtwice.toml").write_text("" if arguments == ["check", "."] else TARGET)
     assert said in refused(tmp_path, *arguments)
+
+
+def call(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*SENDTWICE, *arguments], cwd=folder, capture_output=True, text=True, timeout=20, check=False)
+
+
+def test_a_deviation_of_ones_own_scenario_may_be_known(tmp_path: Path) -> None:
+    known = '[[known]]\nscenario = "my.one"\nrule = "at-most-once"\nreason = "r"\n'
+    (tmp_path / "sendtwice.toml").write_text(TARGET + known)
+    (tmp_path / "s.yaml").write_text(SCENARIO)
+    assert call(tmp_path, "run", "--scenario", "s.yaml", "--dry-run").returncode == 0
+    assert "my.one" in refused(tmp_path, "run", "--scenario", "send.burst", "--dry-run")
+
+
+def test_a_mail_may_go_into_the_query(tmp_path: Path) -> None:
+    target = TARGET.replace('"/send"', '"/send?to={to}&s={subject}"')
+    body = 'body = { to = "{to}", title = "{subject}", text = "{text}" }'
+    (tmp_path / "sendtwice.toml").write_text(target.replace(body, "body = {}"))
+    assert call(tmp_path, "run", "--dry-run").returncode == 0
+
+
+def test_a_place_of_the_key_that_nobody_said_is_told(tmp_path: Path) -> None:
+    assumed = "key in header:Idempotency-Key (assumed"
+    assert assumed in call(tmp_path, "run", "--url", "http://127.0.0.1:1", "--dry-run").stdout
+    for more in (("--key", "body:/ref"), ("--contract", "rasket")):
+        assert assumed not in call(tmp_path, "run", "--url", "http://127.0.0.1:1", "--dry-run", *more).stdout
+
+
+@pytest.mark.parametrize("arguments", [("scenarios",), ("run", "--dry-run"), ("schema", "target")])
+def test_a_full_disk_is_told(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    (tmp_path / "sendtwice.toml").write_text(TARGET)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*SENDTWICE, *arguments],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+    assert done.returncode == 4
+    assert done.stderr == "sendtwice: standard output cannot be written (no space left on device); make room\n"
+
+
+def test_help_has_a_short_name_everywhere(tmp_path: Path) -> None:
+    for command in ("run", "check", "scenarios", "explain", "serve", "demo", "replay", "schema"):
+        assert call(tmp_path, command, "-h").stdout.startswith("Usage: ")
+
+
+def test_a_scenario_in_a_file_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(SCENARIO)
+    assert "play it: sendtwice run TARGET.toml --scenario s.yaml" in call(tmp_path, "explain", "s.yaml").stdout

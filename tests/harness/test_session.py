@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sendtwice.fake_provider.documents import BadFileError
 from sendtwice.harness import session
-from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.events import RunEvent, ScenarioEnded, ScenarioReopened
 from sendtwice.harness.result import RunResult, Verdict
 from sendtwice.harness.scenario import catalogue, parse
@@ -182,7 +182,7 @@ def test_a_target_on_tls_is_reached_and_verified(tmp_path: Path) -> None:
 def test_a_remote_url_is_refused_before_anything_is_started(tmp_path: Path) -> None:
     (tmp_path / "target.toml").write_text('[target]\n[target.api]\nurl = "http://mail.example.com"\n')
     target, path = load(str(tmp_path / "target.toml"))
-    with pytest.raises(HarnessError, match="--allow-remote"):
+    with pytest.raises(BadFileError, match="--allow-remote"):
         asyncio.run(session.run(target, path, [], RunSettings(reports=tmp_path)))
 
 

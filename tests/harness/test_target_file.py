@@ -135,7 +135,8 @@ def test_without_own_words_the_contract_stands_as_it_is(tmp_path: Path) -> None:
 
 
 def test_the_targets_own_request_wins_over_the_contracts(tmp_path: Path) -> None:
-    more = '[target.api.request]\nmethod = "PUT"\npath = "/v2/mail"\nkey = "body:/ref"\nbody = {who = "{to}", what = "{text}"}\n'
+    more = '[target.api.request]\nmethod = "PUT"\npath = "/v2/mail"\nkey = "body:/ref"\n'
+    more += 'body = {who = "{to}", what = "{text}"}\n'
     target, path = load(written(tmp_path, PLAIN + more))
     contract = effective_contract(target, path.parent)
     assert (contract.request.method, contract.request.path) == ("PUT", "/v2/mail")
@@ -156,7 +157,7 @@ def test_the_targets_own_answers_widen_the_contracts(tmp_path: Path) -> None:
 
 
 def test_a_key_with_an_impossible_place_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadFileError, match="request.key: 'cookie:x' is no place for a key"):
+    with pytest.raises(BadFileError, match=r"request.key: 'cookie:x' is no place for a key"):
         load(written(tmp_path, PLAIN + '[target.api.request]\nkey = "cookie:x"\n'))
 
 

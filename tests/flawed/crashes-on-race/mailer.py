@@ -37,9 +37,7 @@ def post_emails(request):
         ).fetchone()  # none where key is NULL: a mail without a key is on its own
         if row is not None:
             return repeat(row, fingerprint)
-        db.execute(
-            "INSERT INTO mails VALUES (?, ?, ?, ?, 'sending')", (mail_id, request.tenant, key, fingerprint)
-        )
+        db.execute("INSERT INTO mails VALUES (?, ?, ?, ?, 'sending')", (mail_id, request.tenant, key, fingerprint))
     return send(mail_id, mail)
 
 

@@ -35,9 +35,7 @@ def post_emails(request):
     with lock:
         row = (
             running.get(place)
-            or db.execute(
-                "SELECT id, fingerprint, state FROM mails WHERE tenant = ? AND key = ?", place
-            ).fetchone()
+            or db.execute("SELECT id, fingerprint, state FROM mails WHERE tenant = ? AND key = ?", place).fetchone()
         )
         if row is not None:
             return repeat(row, fingerprint)

@@ -17,9 +17,7 @@ lock = threading.Lock()  # held for every use of db
 db = sqlite3.connect(os.environ["STATE"], check_same_thread=False, isolation_level=None)
 db.execute("PRAGMA journal_mode = WAL")
 db.execute("CREATE TABLE IF NOT EXISTS events (id TEXT PRIMARY KEY)")
-db.execute(
-    "CREATE TABLE IF NOT EXISTS jobs (message_id TEXT PRIMARY KEY, mail TEXT, created REAL, state TEXT)"
-)
+db.execute("CREATE TABLE IF NOT EXISTS jobs (message_id TEXT PRIMARY KEY, mail TEXT, created REAL, state TEXT)")
 PROVIDER_KEEPS_KEYS = 23 * 3600  # seconds; it says 24 hours
 todo = queue.Queue()  # message ids of jobs in state queued: what the workers look at next
 

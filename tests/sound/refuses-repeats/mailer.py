@@ -14,8 +14,7 @@ lock = threading.Lock()  # held for every use of db
 db = sqlite3.connect(os.environ["STATE"], check_same_thread=False, isolation_level=None)
 db.execute("PRAGMA journal_mode = WAL")
 db.execute(
-    "CREATE TABLE IF NOT EXISTS mails (id TEXT PRIMARY KEY, tenant TEXT, key TEXT, state TEXT,"
-    " UNIQUE (tenant, key))"
+    "CREATE TABLE IF NOT EXISTS mails (id TEXT PRIMARY KEY, tenant TEXT, key TEXT, state TEXT, UNIQUE (tenant, key))"
 )
 # Whatever was being handed over when the process died: nobody knows.
 db.execute("UPDATE mails SET state = 'unknown' WHERE state = 'sending'")
