@@ -86,7 +86,6 @@ def refused(folder: Path, *arguments: str) -> str:
         ('PORT = "{port}"', 'PORT = "{prot}"', "target.start.env: unknown placeholder {prot}; did you mean {port}?"),
         ('"generic"', '"generic"\ndialect = "resend"', "is not valid TOML"),
         ("[target.provider]", "[target.provider", "is not valid TOML"),
-        # Found to be wrong on 2026-11-29:
         ("body:/ref", "Idempotency-Key", "target.api.request.key: 'Idempotency-Key' is no place for a key"),
         ("body:/ref", "body:ref", "target.api.request.key: "),
         ("body:/ref", "header:A B", "target.api.request.key: "),
@@ -124,7 +123,6 @@ def test_a_mistake_in_a_target_file_is_named(tmp_path: Path, old: str, new: str,
     [("send.brust", "at-most-once", "send.burst"), ("send.burst", "at-most-onec", "at-most-once")],
 )
 def test_a_known_deviation_of_nothing_is_named(tmp_path: Path, scenario: str, rule: str, said: str) -> None:
-    # Found to be wrong on 2026-11-29: both were taken, and never matched.
     known = f'[[known]]\nscenario = "{scenario}"\nrule = "{rule}"\nreason = "r"\n'
     (tmp_path / "sendtwice.toml").write_text(TARGET + known)
     assert said in refused(tmp_path, "check")
@@ -158,7 +156,6 @@ def test_what_is_no_target_file_is_refused(tmp_path: Path, content: bytes) -> No
         ("id: my.one", "id: ../../x", "id: "),
         ("role: api", "role: consumer", "is for role consumer and the target has role api"),
         ("as: second\n    like: first\n    wait: none", "as: first\n- send:\n    as: second", "'first'"),
-        # Found to be wrong on 2026-11-29:
         ("    first: 1", "    first: -1", "expect.deliveries.first: "),
         ("hold", "{answer: 99}", "answer"),
         ("or_after: grace", "or_after: -1", "or_after"),
@@ -178,7 +175,6 @@ def test_a_mistake_in_a_scenario_file_is_named(tmp_path: Path, old: str, new: st
     "content",
     [
         *("", "hello", "- a", "a: [b", "a:\n\tb: 1", "a: !foo b", "a: !!python/name:os.system b", "a\0b: c", "a: *b"),
-        # Found to be wrong on 2026-11-29 (no end; RecursionError):
         *(BOMB, "&a [*a]", "a: " + "[" * 3000),
     ],
     ids=lambda text: repr(text[:20]),
@@ -196,7 +192,6 @@ def test_what_is_no_scenario_file_is_refused_at_once(tmp_path: Path, content: st
         ("key: {at: 'cookie:x'}", "key.at: 'cookie:x' is no place for a key"),
         ("duplicates: reply", "duplicates"),
         ("levels: {conflict: shud}", "levels.conflict"),
-        # Found to be wrong on 2026-11-29:
         ("levels: {conflcit: should}", "conflict"),
         ("retention: {at_least: -1}", "retention.at_least: "),
         ("lease: .inf", "lease: "),
@@ -227,7 +222,6 @@ def test_a_mistake_in_a_contract_file_is_named(tmp_path: Path, added: str, said:
         (["replay", "."], ".: cannot be read (is a directory)"),
         (["explain", "send.brust"], "did you mean send.burst"),
         (["serve", "--contract", "nosuch"], "'nosuch' is not a shipped contract"),
-        # Found to be wrong on 2026-11-29:
         (["run", "--time-limit", "nan"], "--time-limit"),
         (["run", "--json", "."], "--json"),
         (["run", "--write-known", "."], "--write-known"),

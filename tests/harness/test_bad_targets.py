@@ -170,7 +170,6 @@ def one_line(err: str) -> str:
         ("ignores-signals", 0.5, "was not ready on port"),
         ("dies-early", 10, "its last words: no database"),
         ("unauthorized", 10, "the canary was refused with 401"),
-        # Found to be wrong on 2026-11-29, and left failing:
         ("other-ready-path", 0.5, "404"),
         ("garbage", 10, "the canary"),
         ("no-answer", 10, "the canary"),
@@ -202,7 +201,7 @@ def test_a_canary_that_is_accepted_and_does_not_arrive_stops_everything(tmp_path
     "mode",
     [
         *("no-length", "http10", "chunked", "continue", "no-content", "10-mb", "megabytes", "leaves-a-child"),
-        "deep-json",  # found to be wrong on 2026-11-29 (RecursionError), and left failing
+        "deep-json",
     ],
 )
 def test_an_odd_answer_is_an_answer(tmp_path: Path, mode: str) -> None:
@@ -214,7 +213,6 @@ def test_an_odd_answer_is_an_answer(tmp_path: Path, mode: str) -> None:
 
 
 def test_check_says_that_the_answer_has_no_id_where_the_file_says(tmp_path: Path) -> None:
-    # Found to be wrong on 2026-11-29: nothing is said.
     code, out, err = Place(tmp_path, "other-id").call("check")
     assert code == 0
     assert "/data/id" in out + err
@@ -229,7 +227,6 @@ def test_a_target_that_dies_after_the_canary_is_an_error(tmp_path: Path) -> None
 
 
 def test_the_last_words_are_those_of_this_run(tmp_path: Path) -> None:
-    # Found to be wrong on 2026-11-29: the output of an earlier run in the same folder is quoted.
     place = Place(tmp_path, "dies-early")
     place.call("check")
     path = place.folder / "sendtwice.toml"
@@ -239,7 +236,6 @@ def test_the_last_words_are_those_of_this_run(tmp_path: Path) -> None:
 
 
 def test_a_started_target_may_have_a_fixed_port(tmp_path: Path) -> None:
-    # Found to be wrong on 2026-11-29: it is waited for on {port}, which nothing in the file uses.
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     place = Place(tmp_path, "sound", seconds=3)
@@ -270,7 +266,6 @@ def test_an_interrupted_wait_for_a_stubborn_target_leaves_nothing(
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_an_ended_demo_leaves_nothing(tmp_path: Path, sign: signal.Signals) -> None:
-    # Found to be wrong on 2026-11-29: SIGTERM kills it, and its targets and temporary folders stay.
     place = Place(tmp_path, "sound")
     with place.start("demo") as process:
         until = time.monotonic() + 15
@@ -291,7 +286,6 @@ def test_an_ended_demo_leaves_nothing(tmp_path: Path, sign: signal.Signals) -> N
 
 
 def test_a_closed_output_is_no_traceback(tmp_path: Path) -> None:
-    # Found to be wrong on 2026-11-29: AttributeError, twice.
     place = Place(tmp_path, "sound")
     done = subprocess.run(
         ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *SENDTWICE, "scenarios"],

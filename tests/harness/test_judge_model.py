@@ -365,8 +365,6 @@ def test_every_finding_points_at_events_that_are_there(
 def test_a_slow_network_makes_nobody_guilty(
     name: str, plan: list[Ask], order: list[int], habits: Habits, crash_at: int | None, data: st.DataObject
 ) -> None:
-    if fitting(habits, contract_named(name)).queued:
-        crash_at = None  # see test_judge_open.py: an acceptance that is read after the crash
     history = sound(contract_named(name), plan, order, habits, crash_at)
     slowed = History(history.contract, events=stretched(history.events, data))
     assert slowed.accusations == [], told(slowed)
