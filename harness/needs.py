@@ -21,7 +21,7 @@ from sendtwice.harness.steps import (
     Send,
     SendStep,
 )
-from sendtwice.harness.target import TargetBody
+from sendtwice.harness.target import Sender, TargetBody
 
 #: Senders that need a table of their own in the target file.
 _DEFAULT_SENDER = "main"
@@ -74,6 +74,11 @@ def _send(send: Send, target: TargetBody, contract: Contract) -> Iterator[str]:
     senders = api.senders if api is not None else {}
     if send.by is not None and send.by != _DEFAULT_SENDER and send.by not in senders:
         yield f"no sender {send.by!r}: add [target.api.senders.{send.by}]"
+    elif send.by is not None and send.by in senders and not _differs(senders, send.by, target, contract):
+        yield (
+            f"sender {send.by!r} would send the same request as main: none of its values stands in the request "
+            "(target.api.request.body), and its headers are main's"
+        )
     if send.change.path == "other" and "other" not in contract.routes:
         yield f"contract {contract.name} names no other path that takes a key: routes.other"
     if send.change.reply_to is not None and "reply_to" not in placeholders.names(contract.request.body):
@@ -82,6 +87,16 @@ def _send(send: Send, target: TargetBody, contract: Contract) -> Iterator[str]:
         yield 'the request takes one recipient: ["{to}"] in target.api.request.body would take several'
     if isinstance(send.key, Key):
         yield from _key(send.key, contract)
+
+
+def _differs(senders: dict[str, Sender], name: str, target: TargetBody, contract: Contract) -> bool:
+    """Whether a sender's requests differ from main's at all."""
+    main, other = senders.get(_DEFAULT_SENDER, Sender()), senders[name]
+    if main.headers != other.headers:
+        return True
+    request, headers = contract.request, target.api.headers if target.api is not None else {}
+    used = placeholders.names([request.body, request.path, request.headers, headers, main.headers])
+    return any(main.values.get(value) != other.values.get(value) for value in used)
 
 
 def _key(key: Key, contract: Contract) -> Iterator[str]:

@@ -32,6 +32,7 @@ from sendtwice.harness.events import (
 )
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge import Finding, judge
+from sendtwice.harness.judge.classes import SUCCESS
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.needs import missing, unplayable
 from sendtwice.harness.result import RunResult, ScenarioResult, Verdict
@@ -129,6 +130,12 @@ class Session:
         if complaint is not None:
             kept = f" (in {self.settings.output})" if "output" in complaint and self.bench.target.processes else ""
             raise HarnessError(complaint + kept)
+
+    def undeclared(self) -> int | None:
+        """Return the status of the canary's answer, when the contract does not count it as a success."""
+        facts = Facts(self.contract, self.bench.recorder.of("canary"), self.bench.target.role)
+        odd = [a.status for a in facts.attempts if a.answered and not a.classes & SUCCESS]
+        return odd[0] if odd and self.bench.target.role == "api" else None
 
     def idless(self) -> str | None:
         """Return where the canary's answer should have had an id, when it had none there."""
@@ -238,7 +245,7 @@ class Session:
             reason,
             seconds=self.seconds.get(scenario.id, 0.0),
             watched=self.bench.recorder.now() - self.ended_at.get(scenario.id, self.bench.recorder.now()),
-            deliveries={op.name: facts.count(op.group) for op in facts.operations.values()},
+            deliveries={", ".join(op.name for op in ops): facts.count(group) for group, ops in facts.groups.items()},
             answers=_answers(facts),
             findings=findings,
             replay=replay,
@@ -323,7 +330,13 @@ async def check(target: Target, target_path: Path, scenarios: Sequence[Scenario]
     if key is not None:
         lines.append(f"key in {key} (assumed; target.api.request.key says where it is)")
     place = session.idless()
-    if place is not None:
+    strange = session.undeclared()
+    if strange is not None:
+        lines.append(
+            f"the canary was answered {strange}, which contract {session.contract.name} does not call accepted: "
+            "see target.api.answer.accepted"
+        )
+    elif place is not None:
         lines.append(f"the answer has no id at {place}, so replays cannot be compared by it: see target.api.answer.id")
     lines.append(f"{len(session.chosen)} scenarios can be played")
     role = target.target.role

@@ -55,12 +55,12 @@ def judge(
     findings += [
         f for f in judge_expectations(facts) if f.operation is None or weights.get(f.operation, 9) > _WEIGHT[f.level]
     ]
-    findings = _once(findings)
+    findings = _once(findings, role)
     findings.sort(key=lambda f: (_WEIGHT[f.level], f.events))
     return Judgement(tuple(findings), tuple(_voids(facts)), tuple(_absent(facts)), _observed(facts))
 
 
-def _once(findings: list[Finding]) -> list[Finding]:
+def _once(findings: list[Finding], role: str) -> list[Finding]:
     """One finding for each rule and operation: the first, with the events of all and the number of the others."""
     groups: dict[tuple[str, Level, str | None], list[Finding]] = {}
     for found in findings:
@@ -70,8 +70,12 @@ def _once(findings: list[Finding]) -> list[Finding]:
         messages = {found.message for found in others} - {first.message}
         more = f" (and {len(messages)} more like it)" if messages else ""
         events = tuple(sorted({seq for found in (first, *others) for seq in found.events}))
-        kept.append(replace(first, message=first.message + more, events=events))
+        kept.append(replace(first, message=first.message + more, events=events, remedy=_remedy(first, role)))
     return kept
+
+
+def _remedy(found: Finding, role: str) -> str:
+    return RULES[found.rule].remedy_for(role)
 
 
 def _voids(facts: Facts) -> list[str]:

@@ -54,7 +54,7 @@ def judge_answers(facts: Facts) -> Iterator[Finding]:
         yield finding(
             facts.contract,
             rule,
-            f"{attempt.name} was answered {seen}; permitted: {named(allowed.classes)}, for {allowed.why}",
+            f"{attempt.name} was answered {seen}; permitted: {named(allowed.classes)}, because {allowed.why}",
             _evidence(facts, attempt),
             operation=attempt.operation,
         )

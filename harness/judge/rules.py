@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from sendtwice.fake_provider.contracts import Contract, Level
 
@@ -16,6 +18,11 @@ class Rule:
     why: str
     source: str
     remedy: str
+    remedies: Mapping[str, str] = field(default_factory=dict)  # where the target of a role needs another one
+
+    def remedy_for(self, role: str) -> str:
+        """Return what a target of this role can do about it."""
+        return self.remedies.get(role, self.remedy)
 
 
 _ALL = (
@@ -26,6 +33,12 @@ _ALL = (
         "that the mail was out, and sent it again.",
         "RFC 9110 section 9.2.2; Postfleet, 'Claim the business action before doing it'",
         "Claim the key in one atomic write before handing the mail over, and answer every repeat from that record.",
+        MappingProxyType(
+            {
+                "client": "Make the key once for each operation, before the retry loop; retry with the same bytes.",
+                "consumer": "Record the event's id in one atomic write before acting on it, and acknowledge repeats.",
+            }
+        ),
     ),
     Rule(
         "at-most-once-after-unknown",
@@ -41,6 +54,12 @@ _ALL = (
         "The caller was told that the mail is sent or queued, so it will never ask again.",
         "Pylota decision 0004; Rasket, 'Not retrying drops the first'",
         "Answer success only after the mail is stored durably, and keep it queued until the provider has taken it.",
+        MappingProxyType(
+            {
+                "client": "Report 'sent' only after a definite answer; anything else is unknown or not sent.",
+                "consumer": "Tell events apart by their ids, not by content, and acknowledge after the job is stored.",
+            }
+        ),
     ),
     Rule(
         "replay-fidelity",
@@ -55,6 +74,9 @@ _ALL = (
         "The same key with another recipient or body is a bug of the caller; to send or to guess hides it.",
         "Postfleet, idempotency_conflict; Rasket, invalid_idempotent_request; draft-07 section 2.7",
         "Store a fingerprint of the request with the key, compare it on every repeat, and refuse a different one.",
+        MappingProxyType(
+            {"client": "Stop at a conflict: the key has sent another mail; never try the operation under a fresh key."}
+        ),
     ),
     Rule(
         "no-false-conflict",

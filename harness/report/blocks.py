@@ -19,10 +19,11 @@ _RANK = {rule: number for number, rule in enumerate(RULES)}
 def worst(result: RunResult) -> ScenarioResult | None:
     """Return the failure to look at first: a second mail before a lost one, then the shortest story."""
     failed = [s for s in result.scenarios if s.verdict is Verdict.FAILED]
-    return min(failed, key=_badness, default=None)
+    return min(failed, key=badness, default=None)
 
 
-def _badness(scenario: ScenarioResult) -> tuple[int, int, int]:
+def badness(scenario: ScenarioResult) -> tuple[int, int, int]:
+    """Return the order of failures: by rule, then the shortest story."""
     must = list(scenario.broken)
     # A scenario without a finding failed because all were required.
     if not must:
@@ -47,13 +48,15 @@ def told_and_delivered(scenario: ScenarioResult) -> list[tuple[str, str]]:
     operation_of = {e.attempt: e.operation for e in scenario.history if e.kind is Kind.ATTEMPT}
     classes: dict[str, list[set[str]]] = defaultdict(list)
     for attempt, names in scenario.answers.items():
-        operation = operation_of.get(attempt) or (attempt if attempt in scenario.deliveries else None)
+        known = {name for group in scenario.deliveries for name in group.split(", ")}
+        operation = operation_of.get(attempt) or (attempt if attempt in known else None)
         if operation is not None:
             classes[operation].append(set(names))
     said = {e.operation: str(e.data.get("told")) for e in scenario.history if e.kind is Kind.TOLD}
     cells = []
     for operation, count in scenario.deliveries.items():
-        told = _told(classes.get(operation, []), said.get(operation))
+        answers = [told for name in operation.split(", ") for told in classes.get(name, [])]  # a group, by its total
+        told = _told(answers, said.get(operation))
         missing = "not delivered" if told in ("refused", "failed") else "never delivered"
         cells.append((operation, f"{told} / {_delivered(count) if count else missing}"))
     return cells

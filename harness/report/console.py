@@ -97,17 +97,21 @@ class Console:
         if self._verbosity < 0 and not bad:
             return
         mark, color = _MARKS[result.verdict]
+        should = next((f for f in result.findings if f.level is Level.SHOULD and f.known is None), None)
+        if result.verdict is Verdict.PASSED and should is not None:
+            mark, color = "!", "yellow"
         head = f"{self._paper.style(mark, color, bold=bad)} {result.id:<28} {result.verdict.value:<12} "
         text = f"{head}{result.seconds:6.2f} s"
-        why = self._redactor.text(" ".join(blocks.reason(result).split()))
+        reason = blocks.reason(result) or (f"should: {should.message}" if should is not None else "")
+        why = self._redactor.text(" ".join(reason.split()))
         self._paper.line(f"{text}  {why}" if why else text)
 
     # -- at the end -----------------------------------------------------------------------------------------
 
     def _finished(self, result: RunResult) -> None:
         self._paper.clear()
-        failed = [s for s in result.scenarios if s.verdict is Verdict.FAILED]
-        for scenario in failed:
+        # The plainest story of the gravest rule comes first.
+        for scenario in sorted((s for s in result.scenarios if s.verdict is Verdict.FAILED), key=blocks.badness):
             self.failure(scenario)
         if self._verbosity >= 0:
             self._rest(result)
