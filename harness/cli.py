@@ -39,7 +39,7 @@ def main() -> None:
 @option("--scenario", "scenarios", metavar="GLOB", multiple=True, type=Items(), help="Only these scenarios.")
 @option("--tag", "tags", metavar="TAG", multiple=True, type=Items(), help="Only scenarios with this tag.")
 @option("--exclude", "excluded", metavar="GLOB", multiple=True, type=Items(), help="Not these scenarios.")
-@option("--smoke", is_flag=True, help="Only the seven windows that bite most often (--tag smoke).")
+@option("--smoke", is_flag=True, help="Only a handful of quick windows (--tag smoke).")
 @option("--contract", metavar="NAME|FILE", help="Judge by this contract instead of the target file's.")
 @option("--seed", type=int, default=1, show_default=True, help="For whatever is drawn at random.")
 @option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure.")

@@ -111,7 +111,7 @@ def weaker_findings(result: RunResult, *levels: Level) -> list[tuple[Finding, li
 
 def watched_note(result: RunResult) -> str | None:
     """Return for how long a pass holds, where the target file does not say how long it sends again."""
-    if result.retries_declared or not result.counts["passed"]:
+    if result.retries_declared or result.role == "client" or not result.counts["passed"]:
         return None
     if result.error is not None and not result.watched:
         return None  # it never came to the watch, so nothing can be said of later mails
