@@ -7,6 +7,7 @@ cites stay and are marked.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -68,6 +69,10 @@ class _Story:
         self._notified = {e.attempt for e in events if e.kind is Kind.WEBHOOK_REQUEST}
         self._ends = {e.attempt: str(e.data.get("outcome")) for e in events if e.kind is Kind.ENDED}
         self._several = len({e.operation for e in events if e.operation is not None}) > 1
+        self._delays: dict[tuple[str, str | None], list[int]] = defaultdict(list)
+        for e in events:
+            if e.kind is Kind.FIRED and e.data.get("verb") == "delay":
+                self._delays[str(e.data.get("fault")), e.operation].append(e.seq)
         self._mails: dict[Any, int] = {}
         self._recipients: dict[Any, list[str]] = {}
         self._delivered: dict[Any, list[int]] = {}
@@ -203,6 +208,11 @@ class _Story:
             return None
         whose = event.attempt if place.startswith("client") else event.operation if self._several else None
         text = phrases.fault(event.data)
+        if verb == "delay":  # of a burst every message is delayed: once is enough
+            same = self._delays[str(event.data.get("fault")), event.operation]
+            if event.seq != same[0]:
+                return None
+            text += f" (all {len(same)})" if len(same) > 1 else ""
         return self.line(event, place.partition(".")[0], f"{text} ({whose})" if whose else text)
 
     def _is_lost(self, event: Event) -> bool:
