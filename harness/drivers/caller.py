@@ -60,7 +60,6 @@ class Caller:
         """``timeout``: seconds within which the target answers; ``edge``: ``client``, or ``webhook`` for events."""
         self.recorder, self.faults, self.timeout, self.tls = recorder, faults, timeout, tls
         self.request, self.response = Place(f"{edge}.request"), Place(f"{edge}.response")
-        self.connections = 0
 
     # -- before the last byte -------------------------------------------------------------------------------------
 
@@ -90,7 +89,6 @@ class Caller:
         except (OSError, TimeoutError) as error:
             self._end(flight, "unreachable", detail=str(error) or "timed out", never_arrived=True)
             return
-        self.connections += 1
         verb = armed.fault.verb if armed else None
         try:
             if verb is Verb.CUT and armed is not None:

@@ -19,7 +19,7 @@ from sendtwice.harness.judge.effects import judge_effects
 from sendtwice.harness.judge.facts import Attempt, Facts
 from sendtwice.harness.judge.finding import Finding, Judgement
 from sendtwice.harness.judge.lost import judge_losses
-from sendtwice.harness.judge.permitted import TURNED_AWAY, permission
+from sendtwice.harness.judge.permitted import TURNED_AWAY
 from sendtwice.harness.judge.progress import judge_expectations, judge_progress, judge_release
 from sendtwice.harness.judge.rules import RULES, Rule
 
@@ -160,9 +160,3 @@ def _observed(facts: Facts) -> dict[str, str]:
         else:
             seen[kind] = f"answers {attempt.status}"
     return seen
-
-
-def explain_permission(facts: Facts, attempt: Attempt) -> str:
-    """Return what an attempt may be answered with, and why, in one line."""
-    allowed = permission(facts, attempt)
-    return f"{', '.join(sorted(allowed.classes))}: {allowed.why}"
