@@ -53,6 +53,12 @@ format: $(STAMP)
 types: $(STAMP)
 	@.venv/bin/mypy
 
+# Ratios against others, measured in one run; ARGS=--quick sees whether it runs. What is missing is left out of the table.
+.PHONY: bench
+bench: $(STAMP)
+	@benchmarks/install.sh || echo "not all that is compared with could be installed" >&2
+	@.venv/bin/python benchmarks/run.py $(ARGS)
+
 # In a virtual environment that is thrown away: uv is needed for nothing else. UPGRADE=--upgrade takes newer releases.
 lock: $(STAMP)
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \

@@ -18,7 +18,11 @@ from sendtwice.fake_provider.messages import Request, Response
 
 @dataclass(slots=True)
 class Attempt:
-    """One request, and its answer as far as there is one."""
+    """One request, and its answer as far as there is one.
+
+    ``call`` and ``resend``: which attempt of which call this is by the word of the library that makes it, where the
+    vendor's libraries say so. ``dry_run``: it asked for nothing to be sent, as in a sandbox.
+    """
 
     number: int
     at: float
@@ -28,6 +32,9 @@ class Attempt:
     key: str | None
     operation: str | None
     mail: Mail | None
+    call: str | None = None
+    resend: int | None = None
+    dry_run: bool = False
     status: int | None = None
     answer: str | None = None
     sent: bool = False
@@ -42,6 +49,9 @@ class Attempt:
             "path": self.path,
             "key": self.key,
             "operation": self.operation,
+            "call": self.call,
+            "resend": self.resend,
+            "dry_run": self.dry_run,
             "to": list(self.mail.recipients) if self.mail else [],
             "subject": self.mail.subject if self.mail else None,
             "status": self.status,
@@ -72,6 +82,9 @@ class Attempts:
                 fields.get("key"),
                 fields.get("operation"),
                 fields.get("mail"),
+                fields.get("call"),
+                fields.get("resend"),
+                bool(fields.get("dry_run")),
             )
             self.log.append(attempt)
             self._open[connection] = attempt
@@ -85,7 +98,9 @@ class Attempts:
 
 
 def counts(attempts: list[Attempt]) -> dict[str, int]:
-    """Count attempts by the class of their answers; those three are always there."""
-    by_class = Counter(attempt.answer for attempt in attempts if attempt.answer is not None)
-    always = {"attempts": len(attempts), "accepted": 0, "replayed": 0, "refused": 0}
-    return {**always, **by_class, "lost": sum(not attempt.sent for attempt in attempts)}
+    """Count attempts by the class of their answers; those three are always there. Dry runs are counted apart."""
+    real = [attempt for attempt in attempts if not attempt.dry_run]
+    by_class = Counter(attempt.answer for attempt in real if attempt.answer is not None)
+    always = {"attempts": len(real), "accepted": 0, "replayed": 0, "refused": 0}
+    dry_runs = {"dry_runs": len(attempts) - len(real)} if len(real) < len(attempts) else {}
+    return {**always, **by_class, "lost": sum(not attempt.sent for attempt in real), **dry_runs}

@@ -8,17 +8,18 @@ sentence that says what would have been right.  ``openapi.json`` describes it al
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from sendtwice.fake_provider.attempts import Attempts, counts
 from sendtwice.fake_provider.clock import Clock
 from sendtwice.fake_provider.contracts.model import AnswerClass
+from sendtwice.fake_provider.control_input import BadInputError, body_of, count, is_number, near, number, query_of, text
+from sendtwice.fake_provider.control_webhooks import WebhookControl
 from sendtwice.fake_provider.emulator.engine import Emulator
+from sendtwice.fake_provider.emulator.outbox import Outbox
 from sendtwice.fake_provider.fault_addresses import FaultAddresses
 from sendtwice.fake_provider.faults import ARGUMENT, STAGES, VERBS, Armed, Fault, Faults, Place, Verb
 from sendtwice.fake_provider.ledger import Delivery, Ledger
@@ -29,10 +30,6 @@ _LOSE = ("before-answer", "first-byte", "in-body")
 #: What can be done to a message that is not complete; an answer is a bare status there.
 _EARLY = (Verb.LOSE, Verb.HOLD, Verb.DELAY, Verb.RESET, Verb.CLOSE, Verb.ANSWER)
 _LONGEST_WAIT = 600.0
-
-
-class _BadInputError(Exception):
-    """What was given cannot be used; its text is the sentence that the caller gets."""
 
 
 class Control:
@@ -47,13 +44,16 @@ class Control:
         clock: Clock,
         emulator: Emulator,
         addresses: FaultAddresses,
+        outbox: Outbox | None = None,
     ) -> None:
-        """Look at and move the parts of one fake provider."""
+        """Look at and move the parts of one fake provider; ``outbox`` is there when its events go somewhere."""
         self.edge, self.ledger, self.faults, self.clock = edge, ledger, faults, clock
-        self.emulator, self.addresses = emulator, addresses
+        self.emulator, self.addresses, self.outbox = emulator, addresses, outbox
+        self._edges = (edge,) if outbox is None else (edge, "webhook")
         self.attempts = Attempts(edge)
         self._armed: list[Armed] = []
         self._first_delivery = self._first_attempt = 0
+        webhooks = WebhookControl(outbox)
         self._routes: dict[str, dict[str, Callable[[Request], Any]]] = {
             "deliveries": {"GET": self._deliveries},
             "attempts": {"GET": self._attempts},
@@ -64,7 +64,10 @@ class Control:
             "reset": {"POST": self._reset},
             "health": {"GET": self._health},
             "openapi.json": {"GET": self._openapi},
-            "webhooks/redrive": {"POST": self._redrive},
+            "contract/openapi.json": {"GET": self._contract},
+            "webhooks": {"GET": webhooks.listed},
+            "webhooks/redrive": {"POST": webhooks.redrive},
+            "webhooks/redeliver": {"POST": webhooks.redeliver},
         }
 
     def observe(self, kind: str, /, **fields: Any) -> None:
@@ -78,8 +81,7 @@ class Control:
         name = request.path.removeprefix("/_sendtwice/").rstrip("/")
         methods = self._routes.get(name)
         if methods is None:
-            near = _near(name, self._routes)
-            return Response.of(404, {"error": f"/_sendtwice/{name} does not exist; {near}"})
+            return Response.of(404, {"error": f"/_sendtwice/{name} does not exist; {near(name, self._routes)}"})
         handler = methods.get(request.method)
         if handler is None:
             allowed = ", ".join(methods)
@@ -87,19 +89,19 @@ class Control:
             return Response.of(405, {"error": error}, {"Allow": allowed})
         try:
             return await _done(handler(request))
-        except _BadInputError as error:
+        except BadInputError as error:
             return Response.of(422, {"error": str(error)})
 
     # --- Reading -------------------------------------------------------------------------------------------
 
     def _deliveries(self, request: Request) -> dict[str, Any]:
         self._need_ledger()
-        query = _query(request, _FILTERS)
+        query = query_of(request, _FILTERS)
         return _listed(self._found(query))
 
     def _attempts(self, request: Request) -> dict[str, Any]:
-        query = _query(request, _FILTERS)
-        since = max(int(_number(query, "since", 0, whole=True)), self._first_attempt)
+        query = query_of(request, _FILTERS)
+        since = max(int(number(query, "since", 0, whole=True)), self._first_attempt)
         found = [
             attempt
             for attempt in self.attempts.log[since:]
@@ -118,14 +120,14 @@ class Control:
     async def _wait(self, request: Request) -> dict[str, Any]:
         """Wait for deliveries, then for quiet; never by polling."""
         self._need_ledger()
-        query = _query(request, (*_FILTERS, "at_least", "exactly", "quiet_ms", "timeout"))
+        query = query_of(request, (*_FILTERS, "at_least", "exactly", "quiet_ms", "timeout"))
         if "at_least" in query and "exactly" in query:
-            raise _BadInputError("at_least and exactly cannot both be given; keep one")
-        exactly = int(_number(query, "exactly", -1, whole=True))
-        wanted = exactly if "exactly" in query else int(_number(query, "at_least", 1, whole=True))
+            raise BadInputError("at_least and exactly cannot both be given; keep one")
+        exactly = int(number(query, "exactly", -1, whole=True))
+        wanted = exactly if "exactly" in query else int(number(query, "at_least", 1, whole=True))
         # To say that there are exactly n needs a look at what comes after them.
-        quiet = _number(query, "quiet_ms", 200 if "exactly" in query else 0) / 1000
-        timeout = min(_number(query, "timeout", 10), _LONGEST_WAIT)
+        quiet = number(query, "quiet_ms", 200 if "exactly" in query else 0) / 1000
+        timeout = min(number(query, "timeout", 10), _LONGEST_WAIT)
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
         met = await self.ledger.wait(lambda: len(self._found(query)) >= wanted, timeout=timeout)
@@ -147,10 +149,10 @@ class Control:
     def _need_ledger(self) -> None:
         """An empty list would be a lie where mail goes on to another provider."""
         if not self.emulator.upstream.immediate:
-            raise _BadInputError("mail goes on to the upstream provider; ask its ledger what was delivered")
+            raise BadInputError("mail goes on to the upstream provider; ask its ledger what was delivered")
 
     def _found(self, query: dict[str, str]) -> list[Delivery]:
-        since = max(int(_number(query, "since", 0, whole=True)), self._first_delivery)
+        since = max(int(number(query, "since", 0, whole=True)), self._first_delivery)
         return [
             delivery
             for delivery in self.ledger.since(since)
@@ -166,14 +168,19 @@ class Control:
         return {"ok": True, "contract": self.emulator.contract.name, "edge": self.edge}
 
     def _openapi(self, _: Request) -> dict[str, Any]:
-        text = Path(__file__).with_name("control.openapi.json").read_text(encoding="utf-8")
-        document: dict[str, Any] = json.loads(text)
+        described = Path(__file__).with_name("control.openapi.json").read_text(encoding="utf-8")
+        document: dict[str, Any] = json.loads(described)
         return document
+
+    def _contract(self, _: Request) -> dict[str, Any]:
+        from sendtwice.fake_provider import openapi  # noqa: PLC0415  # few ask for it, and many start
+
+        return openapi.document(self.emulator.contract)
 
     # --- Changing ------------------------------------------------------------------------------------------
 
     def _arm(self, request: Request) -> Response:
-        given = _body(
+        given = body_of(
             request,
             ("crossing", "fault", "attempt", "nth", "times", "key", "to", "operation", "stage", "label"),
         )
@@ -181,75 +188,83 @@ class Control:
         try:
             armed = self.faults.arm(fault)
         except ValueError as error:
-            raise _BadInputError(str(error)) from None
+            raise BadInputError(str(error)) from None
         self._armed.append(armed)
         return Response.of(201, _shown(armed))
 
     def _fault(self, given: dict[str, Any]) -> Fault:
-        places = [str(place) for place in Place if place.startswith(f"{self.edge}.")]
+        places = [str(place) for place in Place if place.partition(".")[0] in self._edges]
         if given.get("crossing") not in places:
             shown = given.get("crossing")
-            raise _BadInputError(f"crossing must be {' or '.join(places)} here, not {shown!r}")
+            raise BadInputError(f"crossing must be {' or '.join(places)} here, not {shown!r}{self._elsewhere(shown)}")
         place = Place(given["crossing"])
         verb, argument = _verb(given.get("fault"))
         if verb not in VERBS[place]:
-            raise _BadInputError(f"{place} cannot be hit by {verb}; it knows: {', '.join(sorted(VERBS[place]))}")
-        stage = _text(given, "stage")
+            raise BadInputError(f"{place} cannot be hit by {verb}; it knows: {', '.join(sorted(VERBS[place]))}")
+        outward = place.startswith("webhook.")
+        if outward and verb is Verb.LOSE and argument is not None:
+            raise BadInputError(f"{place} is lost as a whole; write lose without {argument!r}")
+        stage = text(given, "stage")
+        if stage is not None and outward:
+            raise BadInputError(f"{place} has no stages; leave stage out")
         if stage is not None and (stage not in STAGES or place.endswith("response")):
-            raise _BadInputError(f"stage must be {' or '.join(STAGES)}, at a request; leave it out otherwise")
+            raise BadInputError(f"stage must be {' or '.join(STAGES)}, at a request; leave it out otherwise")
         if stage is not None and (verb not in _EARLY or isinstance(argument, str)):
-            raise _BadInputError(f"at stage {stage} the message is not complete; use {', '.join(_EARLY)}")
+            raise BadInputError(f"at stage {stage} the message is not complete; use {', '.join(_EARLY)}")
         narrowed = [name for name in ("key", "to", "operation") if given.get(name) is not None]
         if stage is not None and narrowed:
-            raise _BadInputError(f"at stage {stage} nothing is known of a {narrowed[0]} yet; leave it out")
+            raise BadInputError(f"at stage {stage} nothing is known of a {narrowed[0]} yet; leave it out")
         if "attempt" in given and "nth" in given:
-            raise _BadInputError("attempt and nth mean the same; keep one")
-        label = _text(given, "label") or (str(argument) if verb is Verb.HOLD and argument is not None else None)
+            raise BadInputError("attempt and nth mean the same; keep one")
+        label = text(given, "label") or (str(argument) if verb is Verb.HOLD and argument is not None else None)
         return Fault(
             place,
             verb,
             None if verb is Verb.HOLD else argument,
-            operation=_text(given, "operation"),
-            key=_text(given, "key"),
-            to=_text(given, "to"),
-            nth=_count(given, "attempt" if "attempt" in given else "nth"),
-            times=_count(given, "times"),
+            operation=text(given, "operation"),
+            key=text(given, "key"),
+            to=text(given, "to"),
+            nth=count(given, "attempt" if "attempt" in given else "nth"),
+            times=count(given, "times"),
             stage=stage,
             label=label or f"fault-{len(self._armed) + 1}",
         )
+
+    def _elsewhere(self, place: Any) -> str:
+        events = isinstance(place, str) and place.startswith("webhook.")
+        return "; events go nowhere without --webhook-url" if events else ""
 
     def _list_faults(self, _: Request) -> dict[str, Any]:
         return {"faults": [_shown(armed) for armed in self._armed], "count": len(self._armed)}
 
     def _release(self, request: Request) -> dict[str, Any]:
-        label = _text(_body(request, ("label",)), "label")
+        label = text(body_of(request, ("label",)), "label")
         labels = {armed.fault.label or "": armed for armed in self._armed if armed.fault.verb is Verb.HOLD}
         if label is None or label not in labels:
-            raise _BadInputError(f"there is no hold with label {label!r}; {_near(label or '', labels)}")
+            raise BadInputError(f"there is no hold with label {label!r}; {near(label or '', labels)}")
         released = [armed for armed in self._armed if armed.fault.label == label]
         for armed in released:
             self.faults.withdraw(armed)
         return {"label": label, "released": sum(armed.fired for armed in released)}
 
     def _advance(self, request: Request) -> dict[str, Any]:
-        seconds = _body(request, ("advance",)).get("advance")
-        if not _is_number(seconds) or seconds < 0:
-            raise _BadInputError(f"advance must be a number of seconds, 0 or more, not {seconds!r}")
+        seconds = body_of(request, ("advance",)).get("advance")
+        if not is_number(seconds) or seconds < 0:
+            raise BadInputError(f"advance must be a number of seconds, 0 or more, not {seconds!r}")
         self.clock.advance(float(seconds))
         return {"now": self.clock.now()}
 
     def _reset(self, request: Request) -> dict[str, Any]:
         """Start anew: the ledger and the log stay as they are and are shown from here on."""
-        _body(request, ())
+        body_of(request, ())
         self._first_delivery, self._first_attempt = len(self.ledger.deliveries), len(self.attempts.log)
         self.faults.withdraw_all()
         self._armed.clear()
         self.addresses.reset()
         self.emulator.store.clear()
+        if self.outbox is not None:
+            self.outbox.forget()
         return {"ok": True, "since": self._first_delivery}
-
-    def _redrive(self, _: Request) -> Response:
-        return Response.of(501, {"error": "webhooks cannot be redriven here yet; call your endpoint directly"})
 
 
 async def _done(result: Any) -> Response:
@@ -275,60 +290,17 @@ def _shown(armed: Armed) -> dict[str, Any]:
     }
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    names = [str(other) for other in known]
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names) or 'none'}"
-
-
-def _query(request: Request, known: tuple[str, ...]) -> dict[str, str]:
-    query = request.query
-    for name in query:
-        if name not in known:
-            raise _BadInputError(f"{name!r} is not a parameter here; {_near(name, known)}")
-    if "since" in query:
-        _number(query, "since", 0, whole=True)
-    return query
-
-
-def _number(query: dict[str, str], name: str, default: float, *, whole: bool = False) -> float:
-    if name not in query:
-        return default
-    given = query[name]
-    wanted = "a whole number" if whole else "a number"
-    try:
-        value = float(int(given)) if whole else float(given)
-    except (ValueError, OverflowError):
-        raise _BadInputError(f"{name} must be {wanted}, not {given!r}") from None
-    if not math.isfinite(value) or value < 0:
-        raise _BadInputError(f"{name} must be {wanted}, 0 or more, not {given!r}")
-    return value
-
-
-def _body(request: Request, known: tuple[str, ...]) -> dict[str, Any]:
-    if not request.body.strip():
-        return {}
-    given = request.json()
-    if not isinstance(given, dict):
-        raise _BadInputError("the body must be a JSON object")
-    for name in given:
-        if name not in known:
-            hint = _near(name, known) if known else "leave it out"
-            raise _BadInputError(f"{name!r} is not a field here; {hint}")
-    return given
-
-
 def _verb(given: Any) -> tuple[Verb, str | float | None]:
     """Read ``lose`` or ``{delay: 2}``."""
     name, argument = next(iter(given.items())) if isinstance(given, dict) and len(given) == 1 else (given, None)
     if not isinstance(name, str) or name not in set(Verb):
-        hint = _near(str(name), list(Verb))
-        raise _BadInputError(f'fault must be a verb, or a verb with its argument as {{"delay": 2}}; {hint}')
+        hint = near(str(name), list(Verb))
+        raise BadInputError(f'fault must be a verb, or a verb with its argument as {{"delay": 2}}; {hint}')
     verb = Verb(name)
-    wrong = _BadInputError(f"{verb} takes {ARGUMENT[verb]}, not {argument!r}")
+    wrong = BadInputError(f"{verb} takes {ARGUMENT[verb]}, not {argument!r}")
     match verb:
         case Verb.DELAY:
-            right = _is_number(argument) and argument >= 0
+            right = is_number(argument) and argument >= 0
         case Verb.CUT:
             right = isinstance(argument, int) and not isinstance(argument, bool) and argument >= 0
         case Verb.LOSE:
@@ -340,28 +312,9 @@ def _verb(given: Any) -> tuple[Verb, str | float | None]:
             if isinstance(argument, int) and not isinstance(argument, bool):
                 right = 200 <= argument <= 599
             elif isinstance(argument, str) and not right:
-                raise _BadInputError(f"{argument!r} is no class of answer; {_near(argument, list(AnswerClass))}")
+                raise BadInputError(f"{argument!r} is no class of answer; {near(argument, list(AnswerClass))}")
         case _:
             right = argument is None
     if not right:
         raise wrong
     return verb, argument
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    # The bound keeps out infinity, NaN and integers that are no float.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e12
-
-
-def _text(given: dict[str, Any], name: str) -> str | None:
-    value = given.get(name)
-    if value is not None and not isinstance(value, str):
-        raise _BadInputError(f"{name} must be text, not {value!r}")
-    return value
-
-
-def _count(given: dict[str, Any], name: str) -> int:
-    value = given.get(name, 1)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise _BadInputError(f"{name} must be a whole number from 1, not {value!r}")
-    return value

@@ -188,48 +188,122 @@ def _bad_file(model: type[BaseModel], document: Document, failed: ValidationErro
     errors = sorted(failed.errors(), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
     loc = _place(document.data, first)
-    where = ".".join(str(part) for part in loc)
+
+    def bad(message: str, at: Loc = loc) -> BadFileError:
+        return BadFileError(document.path, message, line=document.line_of(at), where=".".join(map(str, at)))
+
     if first["type"] == "extra_forbidden":
-        name = str(loc[-1])
-        known = _known_keys(model, first["loc"][:-1])
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
-        return BadFileError(document.path, f"unknown key; {hint}", line=document.line_of(loc), where=where)
+        return bad(_unknown_key(str(loc[-1]), _known_keys(model, first["loc"][:-1])))
     if first["type"] == "missing":
-        message = "is missing; add it"
-    elif first["type"] == "value_error":
+        return bad("is missing; add it")
+    if first["type"] == "value_error":
         message = str(first["ctx"]["error"])
-    else:
-        given = first.get("input")
-        shown = f", not {given!r}" if isinstance(given, str | int | float | bool) else ""
-        # Where several kinds of value are possible there is an error for each of them.
-        same = [error["msg"] for error in errors if _place(document.data, error) == loc and error["msg"]]
-        wanted = [msg.removeprefix("Input should be ") for msg in dict.fromkeys(same)]
-        message = first["msg"] if len(wanted) == 1 else f"Input should be {', or '.join(wanted)}"
-        message = message[:1].lower() + message[1:] + shown
-    return BadFileError(document.path, message, line=document.line_of(loc), where=where)
+        named = loc or _named_first(document.data, message)
+        return bad(message.removeprefix(f"{'.'.join(map(str, named))} "), named)
+    given = first.get("input")
+    if first["loc"][-1:] == ("value",) and loc[-1:] != ("value",) and isinstance(given, dict):
+        # The long form of what has a short one, without its value.
+        known = _known_keys(model, first["loc"][:-1])
+        unknown = [key for key in map(str, given) if key not in known]
+        if not unknown:
+            return bad("has no 'value'; add it")
+        near = next((key for key in unknown if difflib.get_close_matches(key, known, n=1)), None)
+        if near is not None:
+            return bad(_unknown_key(near, known), (*loc, near))
+    # Where several kinds of value are possible there is an error for each of them.
+    same = [error for error in errors if _place(document.data, error) == loc]
+    wanted = list(dict.fromkeys(_wanted(error) for error in same))
+    shown = f", not {given!r}" if isinstance(given, str | int | float | bool) else ""
+    message = wanted[0] if len(wanted) == 1 else f"input should be {', or '.join(w.removeprefix(_BE) for w in wanted)}"
+    return bad(f"{message}{shown}{_hint(same, wanted, given)}")
 
 
-#: What pydantic's paths name besides keys: the alternatives of a union, a mapping's key, a model's class.
-_NO_KEY = re.compile(r"int|float|str|bool|(constrained|function|tagged)-.*|.*[\[\]()~A-Z].*")
+def _unknown_key(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
+    return f"unknown key; {hint}"
+
+
+_BE = "input should be "
+_MAPPING, _LIST, _TEXT, _NUMBER, _WHOLE, _SWITCH = (
+    f"{_BE}{what}" for what in ("a mapping", "a list", "a text", "a number", "a whole number", "true or false")
+)
+#: What is wanted, by the type of pydantic's error; the others say it well enough.
+_WANTED = {
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _MAPPING),
+    **dict.fromkeys(("list_type", "tuple_type"), _LIST),
+    "string_type": _TEXT,
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _WHOLE),
+    **dict.fromkeys(("float_type", "float_parsing"), _NUMBER),
+    **dict.fromkeys(("bool_type", "bool_parsing"), _SWITCH),
+}
+
+
+def _wanted(error: Any) -> str:
+    """Return what an error asks for."""
+    if error["type"] == "string_pattern_mismatch":
+        pattern = error["ctx"]["pattern"]
+        if pattern.startswith(("^/", "^(/")):
+            other = " or header:NAME" if "header:" in pattern else ""
+            return f"{_BE}a JSON Pointer, which starts with /{',' if other else ''}{other}"
+        return f"{_BE}a text like {pattern}"
+    message = str(error["msg"])
+    return _WANTED.get(error["type"], message[:1].lower() + message[1:])
+
+
+def _hint(errors: list[Any], wanted: list[str], given: Any) -> str:
+    """Return the likely remedy, where there is one."""
+    if isinstance(given, str):
+        known = [
+            name
+            for error in errors
+            if error["type"] in ("literal_error", "enum")
+            for name in re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        ]
+        near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
+        if near:
+            return f"; did you mean {near[0]!r}?"
+    if wanted == [_LIST]:
+        return f"; write [{given}]" if isinstance(given, str | int | float) else "; make it an item of one"
+    return "; put it in quotes" if wanted == [_TEXT] and not isinstance(given, dict | list | None) else ""
+
+
+#: What may end a path of pydantic's and is no key: an alternative of a union, a table's key, a claim's short form.
+_NO_KEY = re.compile(r"value|int|float|str|bool|(constrained|function|tagged)-.*|.*[\[\]()~A-Z].*")
 
 
 def _place(data: Any, error: Any) -> Loc:
-    """Return where in the file an error is, without what only pydantic knows of."""
+    """Return where in the file an error is, without what only pydantic knows of.
+
+    Its paths name the alternatives of a union, too, and the long form of what stands there in a short one.
+    """
     found: list[int | str] = []
     loc: Loc = error["loc"]
     for number, part in enumerate(loc):
-        unknown = error["type"] == "extra_forbidden" and number == len(loc) - 1
         held = isinstance(data, dict) and part in data
         held = held or (isinstance(data, list) and isinstance(part, int) and part < len(data))
         if held:
             data = data[part]
-        elif isinstance(part, str) and _NO_KEY.fullmatch(part) and not unknown:
+        elif number < len(loc) - 1 or not _may_be_absent(data, part, error["type"]):
             continue
-        elif part == "value" and not isinstance(data, dict | list | None):
-            continue  # of a claim in its short form
-        else:
-            data = None  # a key that is missing, or of a short form's long form
+        found.append(part)
+    return tuple(found)
+
+
+def _may_be_absent(data: Any, part: int | str, kind: str) -> bool:
+    """Whether the last part of a path names a key that is not there: a missing one, or one that a short form means."""
+    if kind in ("missing", "extra_forbidden"):
+        return True
+    return isinstance(data, dict) and isinstance(part, str) and _NO_KEY.fullmatch(part) is None
+
+
+def _named_first(data: Any, message: str) -> Loc:
+    """Return the place that a complaint about the whole file begins with (``batch.route is ...``)."""
+    found: list[int | str] = []
+    for part in message.partition(" ")[0].split("."):
+        if not isinstance(data, dict) or part not in data:
+            break
+        data = data[part]
         found.append(part)
     return tuple(found)
 

@@ -4,14 +4,16 @@
 ``response-lost@fault.test``   delivered, and the connection is reset before the first byte
 ``unknown-outcome@fault.test`` delivered, and answered as unknown
 ``busy@fault.test``            not delivered: too many requests, or unavailable
+``server-error@fault.test``    not delivered: an error of the API itself, before any effect
 ``pending@fault.test``         not delivered: waits for approval
 ``refused@fault.test``         not delivered: refused for good
 ``slow+3s@fault.test``         delivered after three seconds
 =============================  ====================================================================
 
-The first three hit the first attempt of each key only, so that a caller's retry can be seen to end well;
+The first four hit the first attempt of each key only, so that a caller's retry can be seen to end well;
 ``busy+3@fault.test`` hits the first three.  A request without a key is a first attempt each time, unless it
-is the same request again.  What follows another ``+`` is ignored, so ``pending+anything@fault.test`` is an
+is the same request again.  What becomes of the key after an error of the API itself is the contract's
+(``outcomes.server_error``).  What follows another ``+`` is ignored, so ``pending+anything@fault.test`` is an
 address too.  Another name at ``fault.test`` is refused with 422: a fault that was misspelt and never happens
 would let a test pass that tests nothing.
 """
@@ -23,12 +25,13 @@ import re
 from collections import Counter
 
 from sendtwice.fake_provider.contracts.model import AnswerClass, Contract
-from sendtwice.fake_provider.emulator.requests import Asked, Refusal
+from sendtwice.fake_provider.emulator.asked import Asked, Refusal
 from sendtwice.fake_provider.faults import Fault, Place, Verb
 
 DOMAIN = "fault.test"
 
 _ADDRESS = re.compile(rf"(?P<name>[a-z-]+)(?:\+(?P<tag>[^@]*))?@{re.escape(DOMAIN)}", re.IGNORECASE)
+_SERVER_ERROR = "server-error"
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
@@ -56,6 +59,7 @@ class FaultAddresses:
         if asked.refusal is not None:
             return ()
         found: list[Fault] = []
+        fails = False
         for mail in asked.mails:
             for recipient in mail.recipients:
                 # Nearly all recipients are no such address, and this is on the way of every mail.
@@ -66,7 +70,13 @@ class FaultAddresses:
                 problem = self._problem(recipient, name)
                 if problem is not None:
                     return Refusal(AnswerClass.REFUSED, problem, 422, ours=True)
-                found += self._of(asked, recipient, name, (match["tag"] if match is not None else None) or "")
+                tag = (match["tag"] if match is not None else None) or ""
+                if name == _SERVER_ERROR:
+                    fails = self._counts(asked, recipient, tag) or fails
+                else:
+                    found += self._of(asked, recipient, name, tag)
+        if fails:
+            return Refusal(AnswerClass.FAILED, "The API has failed; nothing was sent.", preferred=500)
         return tuple(found)
 
     def reset(self) -> None:
@@ -74,7 +84,7 @@ class FaultAddresses:
         self._seen.clear()
 
     def _problem(self, recipient: str, name: str) -> str | None:
-        known = ("slow", *self._first_only, *self._always)
+        known = ("slow", *self._first_only, _SERVER_ERROR, *self._always)
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}@{DOMAIN}? " if near else ""
@@ -89,8 +99,11 @@ class FaultAddresses:
             return [Fault(self._request, Verb.DELAY, float(seconds[1]) if seconds else 1.0)]
         if name in self._always:
             return [self._always[name]]
+        return [self._first_only[name]] if self._counts(asked, recipient, tag) else []
+
+    def _counts(self, asked: Asked, recipient: str, tag: str) -> bool:
+        """Count an attempt, and return whether it is still one of those that are hit."""
         guard = asked.key if asked.key is not None else asked.fingerprint
         counted = (recipient.lower(), asked.scope, guard)
         self._seen[counted] += 1
-        times = int(tag) if tag.isdecimal() else 1
-        return [self._first_only[name]] if self._seen[counted] <= times else []
+        return self._seen[counted] <= (int(tag) if tag.isdecimal() else 1)

@@ -9,7 +9,7 @@ a fault that never fired proves nothing, and :attr:`Armed.fired` says so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -23,6 +23,8 @@ class Place(StrEnum):
     PROVIDER_RESPONSE = "provider.response"
     WEBHOOK_REQUEST = "webhook.request"
     WEBHOOK_RESPONSE = "webhook.response"
+    STORE_REQUEST = "store.request"
+    STORE_RESPONSE = "store.response"
 
 
 class Verb(StrEnum):
@@ -58,6 +60,8 @@ VERBS: dict[Place, frozenset[Verb]] = {
     Place.PROVIDER_RESPONSE: frozenset(Verb) - {Verb.TWICE},
     Place.WEBHOOK_REQUEST: frozenset(Verb) - {Verb.ANSWER},
     Place.WEBHOOK_RESPONSE: frozenset({Verb.LOSE, Verb.HOLD, Verb.DELAY}),
+    Place.STORE_REQUEST: frozenset({Verb.HOLD, Verb.DELAY, Verb.RESET, Verb.CLOSE, Verb.LOSE}),
+    Place.STORE_RESPONSE: frozenset({Verb.HOLD, Verb.DELAY, Verb.RESET, Verb.CLOSE, Verb.LOSE}),
 }
 
 #: Points before the message is complete; no operation is known there yet.
@@ -142,8 +146,12 @@ class Faults:
 
     def __init__(self, notice: Callable[[Fault, Crossing], None] | None = None) -> None:
         """Call ``notice`` for every firing."""
-        self._armed: list[Armed] = []
+        self._armed: dict[tuple[Place, str | None], list[Armed]] = {}
         self._notice = notice
+
+    def lie_on(self, place: Place, stage: str | None = None) -> bool:
+        """Whether any fault lies there: most messages cross where there is none."""
+        return (place, stage) in self._armed
 
     def arm(self, fault: Fault) -> Armed:
         """Put a fault on its wire."""
@@ -151,24 +159,27 @@ class Faults:
             known = ", ".join(sorted(VERBS[fault.place]))
             raise ValueError(f"{fault.place} cannot be hit by {fault.verb!r}; it knows: {known}")
         armed = Armed(fault)
-        self._armed.append(armed)
+        self._armed.setdefault((fault.place, fault.stage), []).append(armed)
         return armed
 
     def withdraw(self, armed: Armed) -> None:
         """Take a fault away and let go whatever it holds."""
         armed.withdrawn = True
         armed.gate.set()
-        if armed in self._armed:
-            self._armed.remove(armed)
+        there = (armed.fault.place, armed.fault.stage)
+        # By identity: two faults that say the same are two faults.
+        left = [other for other in self._armed.pop(there, ()) if other is not armed]
+        if left:
+            self._armed[there] = left
 
     def withdraw_all(self) -> None:
         """Take every fault away."""
-        for armed in list(self._armed):
+        for armed in [armed for there in self._armed.values() for armed in there]:
             self.withdraw(armed)
 
     def peek(self, crossing: Crossing) -> Armed | None:
         """Return the fault that the next such crossing will meet, without counting it."""
-        for armed in self._armed:
+        for armed in self._at(crossing):
             nth, times = armed.fault.nth, armed.fault.times
             if armed.matches(crossing) and nth <= armed.met + 1 < nth + times:
                 return armed
@@ -177,7 +188,7 @@ class Faults:
     def meet(self, crossing: Crossing) -> Armed | None:
         """Return the fault that this crossing meets now, counted and noted as fired."""
         hit: Armed | None = None
-        for armed in self._armed:
+        for armed in self._at(crossing):
             if not armed.matches(crossing):
                 continue
             armed.met += 1
@@ -188,3 +199,6 @@ class Faults:
                 self._notice(hit.fault, crossing)
             hit.fire()
         return hit
+
+    def _at(self, crossing: Crossing) -> Sequence[Armed]:
+        return self._armed.get((crossing.place, crossing.stage), ())

@@ -10,7 +10,7 @@ A *service* says what a message means and does it; the endpoint owns the socket 
 ``reset`` is an RST (SO_LINGER of zero), a ``close`` a FIN, a ``cut`` so many bytes and then an RST.
 Handlers are never cancelled by a caller that hangs up, so a commit cannot be lost on the way.
 
-h11 reads and writes the bytes of the protocol; it does no I/O of its own.
+What the bytes say is read and written in :mod:`http_messages`, which does no I/O.
 """
 
 from __future__ import annotations
@@ -19,64 +19,51 @@ import asyncio
 import contextlib
 import itertools
 import ssl
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import h11
 
 from sendtwice.fake_provider.faults import Armed, Crossing, Fault, Faults, Place, Verb
+from sendtwice.fake_provider.http_messages import Messages, Missing
 from sendtwice.fake_provider.messages import Control, Exchange, Observe, Request, Response, Service
 from sendtwice.fake_provider.sockets import abort, peer_closed, readable, unsent
 
-MAX_BODY = 32 * 1024 * 1024
 #: The connection whose message is being performed: a ledger's listener learns from it who caused a commit.
 current_connection: ContextVar[int | None] = ContextVar("current_connection", default=None)
 _FOREVER = 3600.0
+_Part = TypeVar("_Part")
 
 
 class _Connection:
-    """One caller's connection, with its parser."""
+    """One caller's connection, and the messages on it."""
 
     def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.number, self.reader, self.writer = number, reader, writer
-        self.parser = h11.Connection(h11.SERVER, max_incomplete_event_size=256 * 1024)
+        self.messages = Messages()
         self.dropped = asyncio.Event()
         self.heard = 0  # complete messages
 
     @property
     def unheard(self) -> bool:
         """Whether its caller had begun to say something that was never heard to its end."""
-        sending = self.parser.their_state is h11.SEND_BODY or bool(self.parser.trailing_data[0])
-        return self.heard == 0 or sending
+        return self.heard == 0 or self.messages.begun
 
     @property
     def gone(self) -> bool:
         """Whether the caller has closed or reset its side."""
         return self.reader.exception() is not None or self.reader.at_eof() or self.writer.is_closing()
 
-    async def next_event(self) -> h11.Event | type[h11.NEED_DATA | h11.PAUSED]:
-        while True:
-            event = self.parser.next_event()
-            if event is not h11.NEED_DATA:
-                return event
-            if self.parser.they_are_waiting_for_100_continue:
-                self.writer.write(self.parser.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
-            self.parser.receive_data(await self.reader.read(65536))
+    async def read(self, part: Callable[[], _Part | Missing]) -> _Part | None:
+        """Return a part of a message, or None when the caller ends before it is there."""
+        while (found := part()) is Missing.MORE:
+            self.writer.write(self.messages.interim)
+            self.messages.receive(await self.reader.read(65536))
+        return None if isinstance(found, Missing) else found
 
     def reset(self) -> None:
         abort(self.writer.transport)
-
-    def serialise(self, response: Response, *, method: str) -> bytes:
-        headers = [(name, value) for name, value in response.headers.items()]
-        bodyless = response.status in (204, 304) or response.status < 200
-        if not bodyless:
-            headers.append(("Content-Length", str(len(response.body))))
-        message = h11.Response(status_code=response.status, headers=headers, reason=b"")
-        data = self.parser.send(message) or b""
-        if response.body and not bodyless and method != "HEAD":
-            data += self.parser.send(h11.Data(data=response.body)) or b""
-        return data + (self.parser.send(h11.EndOfMessage()) or b"")
 
 
 class Endpoint:
@@ -181,32 +168,22 @@ class Endpoint:
     async def _serve(self, connection: _Connection) -> None:
         if await self._early(connection, "connect"):
             return
-        while True:
-            event = await connection.next_event()
-            if not isinstance(event, h11.Request):
-                return
+        messages = connection.messages
+        while (head := await connection.read(messages.head)) is not None:
             if await self._early(connection, "headers"):
                 return
-            body = bytearray()
-            while isinstance(data := await connection.next_event(), h11.Data):
-                body += data.data
-                if len(body) > MAX_BODY:
-                    return
-            if not isinstance(data, h11.EndOfMessage):
+            body = await connection.read(messages.body)
+            if body is None:
                 return
-            headers = tuple((n.decode("ascii").lower(), v.decode("latin-1")) for n, v in event.headers)
-            request = Request(
-                event.method.decode(), event.target.decode("latin-1"), headers, bytes(body), connection.number
-            )
             connection.heard += 1
-            if not await self._answer(connection, request):
+            request = Request(head.method, head.target, head.headers, body, connection.number)
+            if not await self._answer(connection, request) or not messages.proceed():
                 return
-            if connection.parser.our_state is not h11.DONE or connection.parser.their_state is not h11.DONE:
-                return
-            connection.parser.start_next_cycle()
 
     async def _early(self, connection: _Connection, stage: str) -> bool:
         """Do a fault that hits before the message is complete; True when the connection is over."""
+        if not self.faults.lie_on(self._request, stage):
+            return False
         armed = self.faults.meet(Crossing(self._request, stage))
         if armed is None:
             return False
@@ -218,7 +195,7 @@ class Endpoint:
         """Handle one message; False when the connection is over."""
         if self.control is not None and (request.path.startswith("/_sendtwice/") or request.path == "/healthz"):
             response = await self.control(request)
-            connection.writer.write(connection.serialise(response, method=request.method))
+            connection.writer.write(connection.messages.answer(response))
             await connection.writer.drain()
             return True
         self._in_flight += 1
@@ -271,17 +248,12 @@ class Endpoint:
                 elif await self._stopped(connection, armed):
                     self._observe(self._response, **known, response=response, sent=False)
                     return False
-        return await self._write(connection, request, response, known, limit)
+        return await self._write(connection, response, known, limit)
 
     async def _write(
-        self,
-        connection: _Connection,
-        request: Request,
-        response: Response,
-        known: dict[str, Any],
-        limit: int | None,
+        self, connection: _Connection, response: Response, known: dict[str, Any], limit: int | None
     ) -> bool:
-        data = connection.serialise(response, method=request.method)
+        data = connection.messages.answer(response)
         if limit is not None:
             # -1: the head and half of the body.
             cut = limit if limit >= 0 else len(data) - (len(response.body) + 1) // 2
@@ -308,10 +280,12 @@ class Endpoint:
             await asyncio.sleep(0.001)
 
     def _meet(self, place: Place, exchange: Exchange, asked: dict[Place, Fault]) -> Armed | None:
-        mail = exchange.notes.get("mail")
-        recipients: tuple[str, ...] = getattr(mail, "recipients", ())
-        crossing = Crossing(place, None, exchange.operation, exchange.attempt, exchange.key, recipients)
-        armed = self.faults.meet(crossing)
+        armed = None
+        if self.faults.lie_on(place):
+            mail = exchange.notes.get("mail")
+            recipients: tuple[str, ...] = getattr(mail, "recipients", ())
+            crossing = Crossing(place, None, exchange.operation, exchange.attempt, exchange.key, recipients)
+            armed = self.faults.meet(crossing)
         if armed is None and place in asked:
             armed = Armed(asked[place], met=1, fired=1)
         return armed

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from sendtwice.fake_provider.faults import Fault
+
+#: A target that is nothing but its path: there is no need to take it to pieces.
+_PLAIN_PATH = re.compile(r"/[\w.~%-]+(?:/[\w.~%-]+)*/?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,8 @@ class Request:
     @property
     def path(self) -> str:
         """The path without its query."""
+        if _PLAIN_PATH.fullmatch(self.target):
+            return self.target
         try:
             return urlsplit(self.target).path
         except ValueError:  # "//[": not a URL, and still a message that must be answered
@@ -36,11 +42,16 @@ class Request:
 
     def all(self, name: str) -> list[str]:
         """Every value of a header, in order."""
-        return [value for known, value in self.headers if known == name.lower()]
+        wanted = name.lower()
+        return [value for known, value in self.headers if known == wanted]
 
     def header(self, name: str) -> str | None:
         """Return the first value of a header."""
-        return next(iter(self.all(name)), None)
+        wanted = name.lower()
+        for known, value in self.headers:
+            if known == wanted:
+                return value
+        return None
 
     def json(self) -> Any:
         """Return the body as JSON, or None when it is none."""

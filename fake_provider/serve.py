@@ -5,6 +5,8 @@ ready::
 
     {"ready": true, "url": "http://127.0.0.1:40123", "contract": "rasket", "control": ".../_sendtwice/"}
 
+With ``--webhook-url`` the API's own events go there; a secret that was not given is made, and told in the same line.
+
 Killed at any instant and started again on the same ``--state``, it keeps its contract.  It is started and
 killed many times in a run, so nothing is loaded that a start does not need; the HTTP client comes after the
 line above.
@@ -17,19 +19,22 @@ import asyncio
 import contextlib
 import importlib
 import json
+import math
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from sendtwice.fake_provider import contracts, dialects
 from sendtwice.fake_provider.documents import BadFileError
+from sendtwice.fake_provider.emulator.outbox import SCHEDULE
 from sendtwice.fake_provider.emulator.upstream import HttpUpstream
 from sendtwice.fake_provider.provider import FakeProvider
 
+_LONGEST = 604_800.0
 Ready = Callable[[dict[str, Any]], None]
 
 
@@ -47,15 +52,29 @@ async def serve(
     upstream_url: str | None = None,
     upstream_dialect: str = "generic",
     upstream_timeout: float = 5.0,
+    webhook_url: str | None = None,
+    webhook_secret: str | None = None,
+    webhook_schedule: str | Sequence[float] | None = None,
     ready: Ready = announce,
 ) -> None:
-    """Serve a contract until cancelled, SIGTERM or SIGINT; mail goes to ``upstream_url`` if given."""
+    """Serve a contract until cancelled, SIGTERM or SIGINT.
+
+    Mail goes to ``upstream_url`` and events to ``webhook_url`` if given; ``webhook_schedule`` may be text: ``0.1,1,5``.
+    """
     upstream = None
     if upstream_url is not None:
         _check_address(upstream_url)
         dialect = dialects.load(upstream_dialect)
         upstream = HttpUpstream(upstream_url, dialect.contract, timeout=upstream_timeout)
-    provider = FakeProvider(contracts.load(contract_name), edge="client", state=state or ":memory:", upstream=upstream)
+    provider = FakeProvider(
+        contracts.load(contract_name),
+        edge="client",
+        state=state or ":memory:",
+        upstream=upstream,
+        webhook_url=webhook_url,
+        webhook_secret=webhook_secret,
+        webhook_schedule=_seconds(webhook_schedule),
+    )
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread
@@ -70,14 +89,15 @@ async def serve(
         message = f"cannot be listened on ({reason}); choose another --port, or 0 for a free one"
         raise BadFileError(f"{host}:{port}", message) from None
     try:
-        ready(
-            {
-                "ready": True,
-                "url": provider.url,
-                "contract": provider.contract.name,
-                "control": f"{provider.url}/_sendtwice/",
-            }
-        )
+        line = {
+            "ready": True,
+            "url": provider.url,
+            "contract": provider.contract.name,
+            "control": f"{provider.url}/_sendtwice/",
+        }
+        if webhook_url is not None and webhook_secret is None:
+            line["webhook_secret"] = provider.webhook_secret  # nobody could verify anything otherwise
+        ready(line)
         if upstream is not None:
             await loop.run_in_executor(None, importlib.import_module, "httpx")
         await stopped.wait()
@@ -95,6 +115,21 @@ def _check_address(url: str) -> None:
         raise BadFileError("--upstream", f"{url!r} is no http address; write http://127.0.0.1:8025")
 
 
+def _seconds(schedule: str | Sequence[float] | None) -> tuple[float, ...]:
+    """Read a schedule; an empty one means that nothing is sent again."""
+    if schedule is None:
+        return SCHEDULE
+    given = [part.strip() for part in schedule.split(",") if part.strip()] if isinstance(schedule, str) else schedule
+    try:
+        found = tuple(float(part) for part in given)
+    except ValueError:
+        found = (math.nan,)
+    if not all(0 <= seconds <= _LONGEST for seconds in found):
+        message = f"{schedule!r} is no list of seconds from 0 to {_LONGEST:g}; write 0.1,1,5"
+        raise BadFileError("--webhook-schedule", message)
+    return found
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run it from a command line; every flag is an environment variable too."""
     parser = argparse.ArgumentParser(prog="sendtwice.fake_provider.serve", description="Serve a contract.")
@@ -106,6 +141,9 @@ def main(arguments: list[str] | None = None) -> int:
         ("upstream", None, str, "where mail goes; into the own ledger if left out"),
         ("upstream-dialect", "generic", str, "how mail is handed over there"),
         ("upstream-timeout", "5", float, "seconds until a hand-over without an answer is unknown"),
+        ("webhook-url", None, str, "where the API's own events go; nowhere if left out"),
+        ("webhook-secret", None, str, "what they are signed with (whsec_...); made and told if left out"),
+        ("webhook-schedule", None, str, "seconds from one attempt to the next, after failures"),
     ):
         preset = os.environ.get(f"SENDTWICE_{name.upper().replace('-', '_')}", default)
         required = name == "contract" and preset is None
@@ -121,6 +159,9 @@ def main(arguments: list[str] | None = None) -> int:
                 upstream_url=given.upstream,
                 upstream_dialect=given.upstream_dialect,
                 upstream_timeout=given.upstream_timeout,
+                webhook_url=given.webhook_url,
+                webhook_secret=given.webhook_secret,
+                webhook_schedule=given.webhook_schedule,
             )
         )
     except BadFileError as error:

@@ -1,5 +1,7 @@
 """Events out: what they say, and how they are signed (Standard Webhooks 1.0).
 
+How they are seen through is in :mod:`emulator.outbox`, how they get on the wire in :mod:`webhook_wire`.
+
 What is signed is ``id.timestamp.body``, so neither can be changed on the way.  A redelivery keeps its id,
 because that is how a consumer knows it, and gets a fresh timestamp and signature, because an old one must
 be rejected.
@@ -19,15 +21,19 @@ import json
 import re
 import secrets
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from sendtwice.fake_provider.documents import BadFileError, read_text
+from sendtwice.fake_provider.emulator import pointers
+from sendtwice.fake_provider.emulator.outbox import OutEvent
 
 PAYLOADS = Path(__file__).resolve().parent / "payloads"
 TOLERANCE = 300.0
 
 _PREFIX = "whsec_"
+_LAST_SECOND = 253_402_300_799.0  # of the year 9999, as far as a date can be written
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 KNOWN = frozenset({"event_id", "message_id", "operation", "from", "to", "subject", "text", "now"})
 
@@ -49,6 +55,23 @@ def sign(secret: str, number: str, timestamp: float, body: bytes) -> dict[str, s
         "webhook-timestamp": str(seconds),
         "webhook-signature": f"v1,{_signature(secret, number, seconds, body)}",
     }
+
+
+def event_body(event: OutEvent, place: str) -> bytes:
+    """Return what the API says of an event; ``place`` is the JSON Pointer to its id."""
+    when = datetime.fromtimestamp(min(event.created, _LAST_SECOND), UTC).isoformat(timespec="milliseconds")
+    body: dict[str, Any] = {"type": event.type, "created_at": when.replace("+00:00", "Z"), "data": event.data}
+    body = copy.deepcopy(body)
+    pointers.put(body, place, event.id)
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def check_secret(secret: str) -> None:
+    """Raise :class:`BadFileError` unless something can be signed with it."""
+    try:
+        _signature(secret, "", 0, b"")
+    except ValueError as error:
+        raise BadFileError("webhook-secret", str(error)) from None
 
 
 def verify(secret: str, headers: Mapping[str, str], body: bytes, *, now: float, tolerance: float = TOLERANCE) -> None:

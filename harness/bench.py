@@ -27,6 +27,7 @@ from sendtwice.harness.drivers.caller import Caller
 from sendtwice.harness.drivers.wire import decoded, tls_context
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.history import Kind, Recorder
+from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.launch import External, Launcher
 from sendtwice.harness.launch.process import Processes
 from sendtwice.harness.target import TargetBody
@@ -54,6 +55,7 @@ class Bench:
         self.client_faults = Faults(self._fired)
         self.current: str | None = None
         self.strays = 0
+        self.clock_offset = 0.0  # how far the target's clock was moved, in seconds
         self._wires: dict[int, _Wire] = defaultdict(lambda: _Wire([]))
         self._attempts: dict[tuple[str, str], itertools.count[int]] = {}
         self.provider = FakeProvider(
@@ -130,6 +132,21 @@ class Bench:
             for _ in range(5):  # let the loop close what was closed
                 await asyncio.sleep(0)
 
+    @property
+    def approval(self) -> bool:
+        """Whether the target can let a send wait for a person's approval."""
+        return "approval" in {*self.target.capabilities, *self.contract.can_do()}
+
+    def facts(self, scenario: str) -> Facts:
+        """Return what the history of a scenario says so far."""
+        return Facts(
+            self.contract,
+            self.recorder.of(scenario),
+            self.target.role,
+            approval=self.approval,
+            declared_lease=self.target.timing.lease,
+        )
+
     def fill(self, template: str) -> str:
         """Fill a template of the target file."""
         try:
@@ -165,6 +182,8 @@ class Bench:
             mail: Mail | None = fields.get("mail")
             data["key"] = fields.get("key")
             data["path"] = fields["request"].path
+            # Which attempt of which call the provider's SDK says it is.
+            data |= {name: fields[name] for name in ("call", "resend") if fields.get(name) is not None}
             if mail is not None:
                 data["recipients"] = list(mail.recipients)
                 data["subject"] = mail.subject
@@ -225,6 +244,7 @@ class Bench:
             verb=fault.verb.value,
             argument=fault.argument,
         )
+        self.provider.ledger.wake()  # a fault that ends a hand-over ends a wait as well
 
     def _delivered(self, delivery: Delivery) -> None:
         connection = current_connection.get()

@@ -111,11 +111,20 @@ def scenarios(glob: str | None, *, as_json: bool) -> None:
 
 @main.command()
 @click.argument("name", metavar="ID")
-def explain(name: str) -> None:
+@option("--against", metavar="NAME|FILE", help="Of a contract: what a caller meets who moves to this one.")
+@option(
+    "--format",
+    "shape",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    show_default=True,
+    help="Of a contract: markdown for a page, json for programs.",
+)
+def explain(name: str, against: str | None, shape: Literal["text", "markdown", "json"]) -> None:
     """Say what a scenario, a rule or a contract is: what, why, source, how it is played, remedy."""
     from sendtwice.harness import explain as explaining  # noqa: PLC0415
 
-    for line in explaining.lines(name):
+    for line in explaining.lines(name, against=against, shape=shape):
         click.echo(line)
 
 
@@ -137,7 +146,20 @@ def explain(name: str) -> None:
     metavar="NAME",
     help="How mail is handed over there.",
 )
-def serve(contract: str, host: str, port: int, state: str | None, upstream: str | None, upstream_dialect: str) -> None:
+@option("--webhook-url", metavar="URL", help="Where the API's own events go; nowhere if left out.")
+@option("--webhook-secret", metavar="SECRET", help="What they are signed with; made and told if left out.")
+@option("--webhook-schedule", metavar="S,S,...", help="Seconds from one attempt to the next, after failures.")
+def serve(
+    contract: str,
+    host: str,
+    port: int,
+    state: str | None,
+    upstream: str | None,
+    upstream_dialect: str,
+    webhook_url: str | None,
+    webhook_secret: str | None,
+    webhook_schedule: str | None,
+) -> None:
     """Serve a contract's API with faults: the fake provider, for developers in any language."""
     import asyncio  # noqa: PLC0415
 
@@ -151,6 +173,9 @@ def serve(contract: str, host: str, port: int, state: str | None, upstream: str 
             state=state,
             upstream_url=upstream,
             upstream_dialect=upstream_dialect,
+            webhook_url=webhook_url,
+            webhook_secret=webhook_secret,
+            webhook_schedule=webhook_schedule,
         )
     )
 

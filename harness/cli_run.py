@@ -22,7 +22,8 @@ import click
 
 import sendtwice
 from sendtwice.fake_provider import contracts
-from sendtwice.harness import dry_run, from_url, known, session
+from sendtwice.harness import contract_diff, dry_run, from_url, known, session
+from sendtwice.harness.effective import effective_contract
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.events import RunEnded, RunEvent, Subscriber
 from sendtwice.harness.redact import Redactor, credentials_in, secrets_of
@@ -34,11 +35,11 @@ from sendtwice.harness.report.paint import Color
 from sendtwice.harness.report.saved import SavedFailures
 from sendtwice.harness.required import all_required
 from sendtwice.harness.result import RunResult
-from sendtwice.harness.scenario import Scenario, catalogue
+from sendtwice.harness.scenario import Scenario, catalogue, under
 from sendtwice.harness.scenario import load as load_scenario
 from sendtwice.harness.selection import SelectionError, select
 from sendtwice.harness.settings import RunSettings
-from sendtwice.harness.target import Target, effective_contract
+from sendtwice.harness.target import Target
 from sendtwice.harness.target import load as load_target
 from sendtwice.harness.target_checks import check_remote, shown
 from sendtwice.harness.target_checks import contract as contract_named
@@ -139,8 +140,8 @@ def check(*, target: str | None, contract: str | None, report_dir: str, allow_re
     loaded, path = load_target(target)
     folder = Path(report_dir) / "check"
     settings = RunSettings(contract=contract_of(contract), allow_remote=allow_remote, reports=folder)
-    effective_contract(loaded, path.parent, settings.contract)
-    known.check_entries(loaded, [scenario.id for scenario in catalogue()])
+    every = (*catalogue(), *under(effective_contract(loaded, path.parent, settings.contract), catalogue()))
+    known.check_entries(loaded, [scenario.id for scenario in every])
     check_remote(loaded, path, allow_remote)
     writable(folder, "--report")
     redactor = redactor_for(loaded)
@@ -174,7 +175,8 @@ class Plan:
             if note is not None:
                 click.echo(f"sendtwice: {note}", err=True)
             names += failed
-        shipped = catalogue()
+        contract = effective_contract(self.target, self.folder, self.settings.contract)
+        shipped = under(contract, catalogue())
         # A scenario of the user's own is named by its file.
         files = [name for name in names if name.endswith((".yaml", ".yml"))]
         own = [load_scenario(name) for name in files]
@@ -197,7 +199,9 @@ class Plan:
 
     def check(self) -> None:
         """Find what is wrong with the target's accepted deviations and with the places of reports."""
-        known.check_entries(self.target, [scenario.id for scenario in (*catalogue(), *self.scenarios)])
+        contract = effective_contract(self.target, self.folder, self.settings.contract)
+        every = (*under(contract, catalogue()), *catalogue(), *self.scenarios)
+        known.check_entries(self.target, [scenario.id for scenario in every])
         for name, option in ((self.reporting.json_file, "--json"), (self.reporting.junit_file, "--junit")):
             if name is not None and not (option == "--json" and name == "-"):
                 writable_file(name, option)
@@ -229,6 +233,7 @@ class Plan:
             stream=stream,
             color=options.color,
             verbosity=options.verbose - options.quiet,
+            compared=self._compared(),
         )
         judged_by = self.settings.contract or self.target.target.contract
         files: list[Subscriber] = [
@@ -272,6 +277,17 @@ class Plan:
         told.complain()
         seen.complain()
         return told.result or result
+
+    def _compared(self) -> list[str]:
+        """Return what differs between the target's own contract and another that it is judged by."""
+        own, other = self.target.target.contract, self.settings.contract
+        if other is None or other == own:
+            return []
+        return list(
+            contract_diff.lines(
+                contracts.load(own, relative_to=self.folder), contracts.load(other, relative_to=self.folder)
+            )
+        )
 
     def _target_file(self, reports: Path) -> tuple[Path, str | None]:
         """Return the target's file, and how a command line names it; one that has none gets one."""

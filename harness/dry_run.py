@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from sendtwice.fake_provider.contracts import Contract
 from sendtwice.harness import words
+from sendtwice.harness.effective import assumed_key
 from sendtwice.harness.needs import missing
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.settings import RunSettings
-from sendtwice.harness.target import Target, assumed_key, is_loopback
+from sendtwice.harness.target import Target, is_loopback
 
 
 def lines(target: Target, contract: Contract, scenarios: Sequence[Scenario], settings: RunSettings) -> Iterator[str]:

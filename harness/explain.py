@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import click
-from pydantic import BaseModel
 
 from sendtwice.fake_provider import contracts
-from sendtwice.fake_provider.contracts import Basis, Claim, Contract
+from sendtwice.fake_provider.contracts import Contract
 from sendtwice.fake_provider.documents import load_yaml
 from sendtwice.fake_provider.faults import Place
-from sendtwice.harness import words
+from sendtwice.harness import contract_diff, explain_contract, words
 from sendtwice.harness.catalogue import needs_of
+from sendtwice.harness.explain_contract import Format
 from sendtwice.harness.judge import RULES, Rule
 from sendtwice.harness.nearest import nearest
 from sendtwice.harness.scenario import Scenario, catalogue
@@ -24,28 +26,66 @@ from sendtwice.harness.steps import CrashStep, Key, ParallelStep, Send
 _WIDTH = 100
 
 
-def lines(name: str) -> Iterator[str]:
-    """Return the explanation of an id; a usage error names the nearest."""
+def lines(name: str, *, against: str | None = None, shape: Format = "text") -> Iterator[str]:
+    """Return the explanation of an id; a usage error names the nearest.
+
+    A contract has other shapes than text, and may be told ``against`` another, to which a caller moves.
+    """
+    contract = _contract_named(name)
+    if contract is not None:
+        yield from _contract(contract, contracts.load(against) if against is not None else None, shape)
+        return
+    for option, given in (("--against", against is not None), ("--format", shape != "text")):
+        if given:
+            raise click.UsageError(f"{option} is for contracts, and {name!r} is none; contracts: {_listed_contracts()}")
+    shipped = {scenario.id: scenario for scenario in catalogue()}
     if name in RULES:
         yield from _rule(RULES[name])
-        return
-    shipped = {scenario.id: scenario for scenario in catalogue()}
-    if name in shipped:
+    elif name in shipped:
         yield from _scenario(shipped[name])
-        return
-    if name in contracts.names():
-        yield from _contract(contracts.load(name))
-        return
-    if name.endswith((".yaml", ".yml")):
-        # A scenario is told by its steps; what has none is read as a contract.
+    elif _is_file(name):
+        yield from _scenario(load_scenario(name), file=name)
+    else:
+        known = [*shipped, *RULES, *contracts.names()]
+        raise click.UsageError(f"{name!r} is no scenario, rule or contract; {nearest(name, known)}")
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith((".yaml", ".yml"))
+
+
+def _contract_named(name: str) -> Contract | None:
+    """Return a contract by its name or file; a file that has steps is a scenario."""
+    if _is_file(name):
         data = load_yaml(name).data
-        if isinstance(data, dict) and "steps" in data:
-            yield from _scenario(load_scenario(name), file=name)
-        else:
-            yield from _contract(contracts.load(name))
-        return
-    known = [*shipped, *RULES, *contracts.names()]
-    raise click.UsageError(f"{name!r} is no scenario, rule or contract; {nearest(name, known)}")
+        return None if isinstance(data, dict) and "steps" in data else contracts.load(name)
+    return contracts.load(name) if name in contracts.names() else None
+
+
+def _listed_contracts() -> str:
+    return ", ".join(contracts.names())
+
+
+def _contract(contract: Contract, against: Contract | None, shape: Format) -> Iterator[str]:
+    if against is None:
+        return _ALONE[shape](contract)
+    return _AGAINST[shape](contract, against)
+
+
+def _json(data: dict[str, Any]) -> Iterator[str]:
+    yield json.dumps(data, indent=2, ensure_ascii=False)
+
+
+_ALONE: dict[Format, Callable[[Contract], Iterator[str]]] = {
+    "text": explain_contract.text,
+    "markdown": explain_contract.markdown,
+    "json": lambda contract: _json(explain_contract.data(contract)),
+}
+_AGAINST: dict[Format, Callable[[Contract, Contract], Iterator[str]]] = {
+    "text": contract_diff.text,
+    "markdown": contract_diff.markdown,
+    "json": lambda old, new: _json(contract_diff.data(old, new)),
+}
 
 
 def rules_of(scenario: Scenario) -> list[str]:
@@ -95,62 +135,6 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield from _part("why", rule.why)
     yield from _part("source", rule.source)
     yield from _part("remedy", rule.remedy)
-
-
-def _contract(contract: Contract) -> Iterator[str]:
-    yield f"{contract.name}  {contract.title}"
-    yield "contract" + (f"; extends {contract.extends}" if contract.extends else "")
-    yield from _part("what", contract.summary)
-    yield from _part("source", ", ".join(p for p in (contract.source, contract.as_of) if p))
-    yield from _part("request", f"{contract.request.method} {contract.request.path}, key in {contract.key.at}")
-    rows = list(_claims(contract))
-    yield ""
-    widths = [max(len(row[i]) for row in rows) for i in range(2)]
-    for claim, value, basis, where in rows:
-        yield f"  {claim:<{widths[0]}}  {value:<{widths[1]}}  {basis:<10}  {where}".rstrip()
-    yield from _list(
-        "answers",
-        [
-            f"{kind.value}: {' or '.join(_shape(shape) for shape in shapes)}"
-            for kind, shapes in contract.answers.items()
-        ],
-    )
-    levels = [f"{rule}: {level.value}" for rule, level in contract.levels.items()]
-    yield from _list("levels other than must", levels)
-
-
-def _claims(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
-    if not prefix:
-        yield ("claim", "value", "basis", "source or note")
-    for field, info in type(model).model_fields.items():
-        item = getattr(model, field)
-        name = f"{prefix}{info.alias or field}"
-        if isinstance(item, Claim):
-            value = _value(item.value) if item.basis is not Basis.UNKNOWN else "-"
-            also = f" (also {', '.join(map(_value, item.also))})" if item.also else ""
-            yield (name, value + also, item.basis.value, "; ".join(p for p in (item.source, item.note) if p))
-        elif isinstance(item, BaseModel) and field in (
-            "key",
-            "fingerprint",
-            "replay",
-            "outcomes",
-            "retention",
-        ):
-            yield from _claims(item, f"{name}.")
-
-
-def _value(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_value, value))
-    if isinstance(value, BaseModel):
-        return " ".join(str(part) for part in value.model_dump(exclude_none=True).values())
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _shape(shape: object) -> str:
-    status = ", ".join(map(str, getattr(shape, "status", ())))
-    code = getattr(shape, "code", None)
-    return f"{status} with {code.at} {' or '.join(map(str, code.one_of))}" if code is not None else status
 
 
 def _part(title: str, text: str) -> Iterator[str]:

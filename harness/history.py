@@ -34,8 +34,10 @@ class Kind(StrEnum):
     UNFIRED = "fault.unfired"
     CRASH = "target.crash"
     RESTART = "target.restart"
+    ADVANCED = "target.advanced"  # its clock was moved
     DIED = "target.died"
     CALL = "call"
+    REPORTED = "reported"  # the provider's own event about an operation's mail was given to the target
     OPERATION = "operation"  # an operation is declared: its recipients, content and group
     TOLD = "told"  # role client: what the target says became of an operation
     FINISHED = "finished"  # a finish step is over: definite or not

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sendtwice.fake_provider.faults import Armed
 from sendtwice.harness.attribution import Attribution, Content, Identity, token
 from sendtwice.harness.drivers.caller import Flight
 from sendtwice.harness.history import Kind, Recorder
-from sendtwice.harness.steps import Change, Key, Notify, Operate, Redeliver, Send
+from sendtwice.harness.scenario import Scenario
+from sendtwice.harness.sends import Change, Key, Notify, Operate, Redeliver, Send
 
 
 @dataclass(slots=True)
@@ -28,6 +29,9 @@ class Plan:
     count: int = 1
     content_name: str = ""
     event: str = ""
+    via: str | None = None
+    batch: bool = False
+    dry_run: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -42,16 +46,13 @@ class Live:
 class Names:
     """The operations of one scenario, as they come up."""
 
-    def __init__(self, scenario: str, attribution: Attribution, recorder: Recorder, recipient: str) -> None:
+    def __init__(self, scenario: Scenario, attribution: Attribution, recorder: Recorder, recipient: str) -> None:
         """``recipient``: the template of an address, with ``{token}``."""
-        self.scenario, self.attribution, self.recorder, self.template = (
-            scenario,
-            attribution,
-            recorder,
-            recipient,
-        )
+        self.scenario, self.route = scenario.id, scenario.route
+        self.attribution, self.recorder, self.template = attribution, recorder, recipient
         self.plans: dict[str, Plan] = {}
         self.keys: dict[str, str] = {}
+        self.first_sent: dict[str, float] = {}
         self._tokens: dict[str, str] = {}
         self._contents: dict[str, Content] = {}
         self._declared: set[tuple[str, str]] = set()
@@ -63,9 +64,13 @@ class Names:
         content = step.content or (like.content_name if like else step.name)
         key = step.key if "key" in step.model_fields_set else (like.key if like else step.name)
         by = step.by or (like.by if like else "main")
-        count = step.recipients or (like.count if like else 1)
+        count = step.items or step.recipients or (like.count if like else 1)
         recipient = like.operation if like and step.change.to != "other" and step.content is None else operation
-        return self._plan(step.name, operation, recipient, content, key, by, count, step.change, like)
+        plan = self._plan(step.name, operation, recipient, content, key, by, count, step.change, like)
+        plan.batch = step.items is not None or (like is not None and like.batch and step.recipients is None)
+        plan.via = self.route if step.via == "each" else step.via or (like.via if like else None)
+        plan.dry_run = step.dry_run
+        return plan
 
     def operate(self, step: Operate | Notify) -> Plan:
         """Return the plan of an operation that the target performs by itself."""
@@ -97,20 +102,7 @@ class Names:
 
     def retry(self, name: str, of: Plan) -> Plan:
         """Return the plan of the same request again."""
-        plan = Plan(
-            name,
-            of.operation,
-            of.recipients,
-            of.content,
-            of.key,
-            of.by,
-            of.uid,
-            of.change,
-            of.count,
-            of.content_name,
-            of.event,
-        )
-        self.plans[name] = plan
+        plan = self.plans[name] = replace(of, name=name)
         return plan
 
     def _plan(
@@ -139,14 +131,15 @@ class Names:
         else:
             recipient_token = self._tokens.setdefault(recipient, token("r"))
         identity = self.attribution.add(Identity(self.scenario, operation, recipient_token, content))
-        recipients = [self._address(recipient_token, i, count, change) for i in range(count)]
+        total = count + {"fewer": -1, "more": 1}.get(change.items or "", 0)
+        recipients = [self._address(recipient_token, i, count, change) for i in range(total)]
         if (operation, identity.uid) not in self._declared:
             self._declared.add((operation, identity.uid))
             self.recorder.record(
                 Kind.OPERATION,
                 scenario=self.scenario,
                 operation=operation,
-                recipients=[] if change.to == "invalid" else recipients,
+                recipients=[] if change.to == "invalid" else recipients[: count - (change.items == "one-invalid")],
                 group=identity.operation,
                 content=identity.uid,
             )
@@ -165,14 +158,23 @@ class Names:
 
     def values(self, plan: Plan, sender: dict[str, str]) -> dict[str, Any]:
         """Return what a request template may say for this plan."""
-        to: str | list[str] = plan.recipients if plan.count > 1 else plan.recipients[0]
+        to: str | list[str] = plan.recipients if plan.count > 1 and not plan.batch else plan.recipients[0]
         return {
             "from": "sender@sendtwice.test",
             **sender,
             "operation": plan.operation,
             "to": to,
             "token": plan.uid.partition("+")[0],
+            "id": f"st-{plan.uid.partition('+')[0]}",
             "subject": f"Receipt {plan.content.subject}",
             "text": f"Thank you for your order {plan.content.text}.",
             "reply_to": token("m") if plan.change.reply_to else None,
         }
+
+    def items(self, plan: Plan) -> list[str] | None:
+        """Return the recipients of a batch, one for each of its mails; None when it is no batch."""
+        if not plan.batch:
+            return None
+        if plan.change.items == "one-invalid":
+            return [*plan.recipients[:-1], f"{plan.uid.partition('+')[0]} is no address"]
+        return plan.recipients

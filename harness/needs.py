@@ -6,25 +6,35 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sendtwice.fake_provider.contracts import Contract
-from sendtwice.harness import placeholders
+from sendtwice.fake_provider.faults import Place
+from sendtwice.harness import forms, placeholders
+from sendtwice.harness.calls import seconds_of
+from sendtwice.harness.drivers.api import other_route
+from sendtwice.harness.fault_specs import FaultSpec
 from sendtwice.harness.scenario import Scenario
+from sendtwice.harness.sends import Burst, Form, Key, Send
 from sendtwice.harness.steps import (
-    Burst,
+    AdvanceStep,
     CallStep,
     CrashStep,
     FinishStep,
-    Key,
+    HoldStep,
     NotifyStep,
     OperateStep,
     ParallelStep,
+    PauseStep,
     RestartStep,
-    Send,
+    ResumeStep,
     SendStep,
 )
 from sendtwice.harness.target import Sender, TargetBody
 
 #: Senders that need a table of their own in the target file.
 _DEFAULT_SENDER = "main"
+#: The wire between a target and its store.
+STORE = (Place.STORE_REQUEST, Place.STORE_RESPONSE)
+#: Other bytes that every JSON parser reads as the same; the other forms may be refused where nobody declares them.
+_ALWAYS_GOOD = ("field-order", "whitespace", "escapes")
 
 
 def missing(scenario: Scenario, target: TargetBody, contract: Contract) -> list[str]:
@@ -39,6 +49,9 @@ def _missing(scenario: Scenario, target: TargetBody, contract: Contract) -> Iter
         yield from _need(need, target, contract)
     if contract.key.presence.says("none") and scenario.role == "api" and _relies_on_keys(scenario):
         yield f"contract {contract.name} has no key, so every retry is a new send: key.presence"
+    if scenario.each is not None and scenario.route is None:
+        takes = "that takes a key" if scenario.each == "keyed-route" else "that ignores keys"
+        yield f"contract {contract.name} has no other route {takes}: routes"
     for step in scenario.steps:
         if isinstance(step, CrashStep | RestartStep):
             if not target.processes:
@@ -47,8 +60,30 @@ def _missing(scenario: Scenario, target: TargetBody, contract: Contract) -> Iter
                 yield "the target forgets everything when it restarts: target.start.keeps_state is false"
         elif isinstance(step, CallStep) and step.call.name not in target.calls:
             yield f"no call {step.call.name!r}: add [target.calls.{step.call.name}]"
+        elif isinstance(step, AdvanceStep):
+            yield from _clock(step, target, contract)
+        elif isinstance(step, PauseStep | ResumeStep):
+            yield "a target cannot be paused yet"
+        elif isinstance(step, NotifyStep) and target.role == "api" and target.webhooks is None:
+            yield "the provider's events have nowhere to go: add [target.webhooks]"
+        if any(spec.crossing in STORE for spec in _faults(step)):
+            yield "the target's store cannot be held yet"
         for send in _sends(step):
             yield from _send(send, target, contract)
+
+
+def _faults(step: object) -> Iterator[FaultSpec]:
+    if isinstance(step, HoldStep):
+        yield step.hold
+    for send in _sends(step):
+        yield from send.at
+
+
+def _clock(step: AdvanceStep, target: TargetBody, contract: Contract) -> Iterator[str]:
+    if target.clock is None or target.clock.kind == "none":
+        yield "the target's clock cannot be moved: add [target.clock]"
+    if isinstance(step.advance.by, str) and seconds_of(contract, step.advance.by) is None:
+        yield f"contract {contract.name} does not say: {step.advance.by}"
 
 
 def _relies_on_keys(scenario: Scenario) -> bool:
@@ -74,19 +109,45 @@ def _send(send: Send, target: TargetBody, contract: Contract) -> Iterator[str]:
     senders = api.senders if api is not None else {}
     if send.by is not None and send.by != _DEFAULT_SENDER and send.by not in senders:
         yield f"no sender {send.by!r}: add [target.api.senders.{send.by}]"
-    elif send.by is not None and send.by in senders and not _differs(senders, send.by, target, contract):
+    elif (
+        send.by not in (None, _DEFAULT_SENDER)
+        and send.by in senders
+        and not _differs(senders, send.by, target, contract)
+    ):
         yield (
             f"sender {send.by!r} would send the same request as main: none of its values stands in the request "
             "(target.api.request.body), and its headers are main's"
         )
-    if send.change.path == "other" and "other" not in contract.routes:
+    if send.change.path == "other" and other_route(contract) is None:
         yield f"contract {contract.name} names no other path that takes a key: routes.other"
-    if send.change.reply_to is not None and "reply_to" not in placeholders.names(contract.request.body):
+    if send.via not in (None, "each", "send") and send.via not in contract.routes:
+        yield f"contract {contract.name} has no route {send.via!r}: routes.{send.via}"
+    if send.items is not None and contract.batch is None:
+        yield f"contract {contract.name} has no batch: batch"
+    body = contract.request.body
+    if send.change.reply_to is not None and "reply_to" not in placeholders.names(body):
         yield "the request has no place for a reply reference: {reply_to?} in target.api.request.body"
-    if (send.recipients or 1) > 1 and not placeholders.takes_several_recipients(contract.request.body):
+    if (send.recipients or 1) > 1 and not placeholders.takes_several_recipients(body):
         yield 'the request takes one recipient: ["{to}"] in target.api.request.body would take several'
+    if send.change.form is not None:
+        yield from _form(send.change.form, body, contract)
+    if send.change.excluded is not None and not contract.fingerprint.excluded.judged:
+        yield f"contract {contract.name} does not say: fingerprint.excluded"
+    if send.change.first_sent is not None and contract.key.first_sent is None:
+        yield f"contract {contract.name} has no asserted time of the first attempt: key.first_sent"
+    if send.dry_run and contract.dry_run is None:
+        yield f"contract {contract.name} has no dry run: dry_run"
     if isinstance(send.key, Key):
         yield from _key(send.key, contract)
+
+
+def _form(form: Form, body: object, contract: Contract) -> Iterator[str]:
+    if not forms.claim_of(contract, form).judged and form not in _ALWAYS_GOOD:
+        where = "batch.item_order" if form == "item-order" else f"fingerprint.{form.replace('-', '_')}"
+        yield f"contract {contract.name} does not say: {where}"
+    lacking = forms.unfit(body, form)
+    if lacking is not None:
+        yield lacking
 
 
 def _differs(senders: dict[str, Sender], name: str, target: TargetBody, contract: Contract) -> bool:
@@ -102,24 +163,37 @@ def _differs(senders: dict[str, Sender], name: str, target: TargetBody, contract
 def _key(key: Key, contract: Contract) -> Iterator[str]:
     if key.size in ("max", "max+1", "max+long") and not contract.key.max.judged:
         yield f"contract {contract.name} names no longest key: key.max"
-    if key.twice is not None and not contract.key.at.startswith("header:"):
+    in_header = contract.key.at.startswith("header:")
+    if key.twice is not None and not in_header:
         yield "the key is not in a header, so it cannot be doubled"
+    if key.padded and in_header:
+        yield "the key is in a header, where blanks around a value are no part of it (RFC 9110, 5.5)"
 
 
 def _need(need: str, target: TargetBody, contract: Contract) -> Iterator[str]:
-    """``claim:PATH`` needs a documented claim, ``not:PATH=VALUE`` forbids one, any other word is a capability."""
+    """``claim:PATH`` needs a documented claim, ``claim:PATH=A|B`` one of these values; other words are capabilities."""
     kind, _, what = need.partition(":")
     if kind == "claim":
         path, _, value = what.partition("=")
         claim: object = contract
         for part in path.split("."):
-            claim = getattr(claim, part)
+            claim = getattr(claim, "start" if part == "from" else part, None)
         if not getattr(claim, "judged", False):
             yield f"contract {contract.name} does not say: {path}"
-        elif value and str(getattr(claim, "value", None)) != value:
-            yield f"contract {contract.name} has {path}: {getattr(claim, 'value', None)}, not {value}"
-    elif need not in {*target.capabilities, *contract.capabilities}:
+        elif value and not _among(value, getattr(claim, "value", None)):
+            yield f"contract {contract.name} has {path}: {_shown(getattr(claim, 'value', None))}, not {value}"
+    elif need not in {*target.capabilities, *contract.can_do()}:
         yield f"the capability {need!r} is not declared: target.capabilities"
+
+
+def _among(wanted: str, value: object) -> bool:
+    """Whether a claim has one of the values of ``a|b``; a list has it among its own."""
+    listed = value if isinstance(value, list) else [value]
+    return any(str(item) in wanted.split("|") for item in listed)
+
+
+def _shown(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def unplayable(target: TargetBody, folder: Path) -> str | None:

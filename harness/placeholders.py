@@ -30,7 +30,7 @@ AT_START = frozenset(
 )
 #: Filled in for every request, beside the values of the sender.
 PER_REQUEST = frozenset(
-    {"operation", "to", "from", "subject", "text", "key", "reply_to", "mailbox", "token", "id", "event_id"}
+    {"operation", "to", "from", "subject", "text", "key", "reply_to", "mailbox", "token", "id", "event_id", "seconds"}
 )
 
 

@@ -48,7 +48,7 @@ _HEADER_IN_TEXT = re.compile(
 )
 _BEARER = re.compile(r"(?i)\b(Bearer|Basic)\s+(?=\S*[0-9=])[A-Za-z0-9._~+/=-]{8,}")
 _WEBHOOK_SECRET = re.compile(r"\bwhsec_[A-Za-z0-9+/=_-]+")
-#: Below this length a secret is replaced only where it stands alone: `1` must not eat every number.
+#: Below this length a secret is replaced only where it stands alone: `1` must not eat every number, nor `other` an id.
 _SHORT = 8
 
 
@@ -151,7 +151,7 @@ def _forms(secret: str) -> set[str]:
 
 def _pattern(secret: str) -> str:
     escaped = re.escape(secret)
-    return escaped if len(secret) >= _SHORT else rf"(?<![A-Za-z0-9]){escaped}(?![A-Za-z0-9])"
+    return escaped if len(secret) >= _SHORT else rf"(?<![A-Za-z0-9-]){escaped}(?![A-Za-z0-9-])"
 
 
 def _masked_header(match: re.Match[str]) -> str:

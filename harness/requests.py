@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from sendtwice.fake_provider.contracts import Contract
-from sendtwice.fake_provider.contracts.model import Route
-from sendtwice.harness import placeholders
-from sendtwice.harness.steps import Key
+from sendtwice.fake_provider.contracts.model import SEND
+from sendtwice.harness import forms, placeholders
+from sendtwice.harness.keys import KeyValue
+from sendtwice.harness.sends import Change
 from sendtwice.harness.target import Sender
 
-
-@dataclass(frozen=True, slots=True)
-class KeyValue:
-    """A key as it is sent, with what the contract has against it (None: nothing)."""
-
-    value: str | None
-    problem: str | None = None
-    twice: str | None = None  # a second line of the header
+#: What a request whose query or type of content is another one says.
+OTHER_QUERY, OTHER_TYPE = "sendtwice=other", "application/json; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,76 +32,6 @@ class Built:
     content: str  # equal for requests that ask for the same thing
 
 
-_CHARSETS: dict[str, Callable[[str], bool]] = {
-    "printable-ascii": lambda c: " " <= c <= "~",
-    "visible-ascii": lambda c: "!" <= c <= "~",
-    "uuid": lambda c: c in "0123456789abcdefABCDEF-",
-    "token": lambda c: c.isascii() and (c.isalnum() or c in "-_"),
-}
-
-
-def make_key(contract: Contract, spec: str | Key | None, base: Mapping[str, str]) -> KeyValue:
-    """Return the key for a spec; ``base`` maps names of keys to their run-unique texts."""
-    if contract.key.presence.says("none"):
-        return KeyValue(None)
-    if spec is None or spec == "none":
-        return KeyValue(None, "absent" if contract.key.presence.says("required") else None)
-    key = Key(of=spec) if isinstance(spec, str) else spec
-    if key.absent:
-        return KeyValue(None, "absent" if contract.key.presence.says("required") else None)
-    text = base.get(key.of or "", key.of or "")
-    if contract.key.charset.says("uuid"):
-        text = str(uuid.uuid5(uuid.NAMESPACE_URL, text))
-    value = key.text.replace("{unique}", text) if key.text is not None else text
-    value = _sized(contract, key, value)
-    if key.case is not None:
-        value = value.upper() if key.case == "upper" else value.lower()
-    twice = {"same": value, "different": value + "-2"}.get(key.twice or "")
-    return KeyValue(value, key_problem(contract, value, twice=twice is not None), twice)
-
-
-def _sized(contract: Contract, key: Key, value: str) -> str:
-    match key.size:
-        case None:
-            return value
-        case "min":
-            size = contract.key.min.value or 1
-        case "max":
-            size = contract.key.max.value or 255
-        case "max+1":
-            size = (contract.key.max.value or 255) + 1
-        case "max+long":
-            size = (contract.key.max.value or 255) + 4096
-        case number:
-            size = number
-    tail = key.tail
-    body = value[: max(0, size - len(tail))]
-    return body + "x" * (size - len(body) - len(tail)) + tail if size >= len(tail) else value[:size]
-
-
-def key_problem(contract: Contract, value: str, *, twice: bool = False) -> str | None:
-    """Return what the contract has against a key, None when it is good, 'undeclared' when nobody says."""
-    key = contract.key
-    if twice:
-        return {"invalid": "repeated"}.get(key.repeated.value or "") if key.repeated.judged else "undeclared"
-    if value == "":
-        return "empty"
-    if key.max.judged and len(value) > (key.max.value or 0):
-        return "too long"
-    if key.min.judged and len(value) < (key.min.value or 0):
-        return "too short"
-    charset = key.charset.value if key.charset.judged else None
-    fits = _CHARSETS.get(charset or "")
-    if fits is not None and not all(fits(c) for c in value):
-        return f"not {charset.replace('-', ' ')}" if charset else None
-    plain = value.isascii() and all(c.isalnum() or c in "-_" for c in value)
-    if not plain and charset is None:
-        return "undeclared"
-    if not key.max.judged and len(value) > 64:
-        return "undeclared"
-    return None
-
-
 def values_for(sender: Sender, **request: Any) -> dict[str, Any]:
     """Return what a template may say: the sender's values over ours, the request's own over both."""
     return {
@@ -119,50 +43,109 @@ def values_for(sender: Sender, **request: Any) -> dict[str, Any]:
 
 def build(
     contract: Contract,
-    route: Route,
     base_url: str,
     headers: Mapping[str, str],
     values: Mapping[str, Any],
     key: KeyValue,
     *,
-    reordered: bool = False,
+    route: str = SEND,
+    items: Sequence[str] | None = None,
+    change: Change | None = None,
+    first_sent: str | None = None,
+    dry_run: bool = False,
 ) -> Built:
-    """Return the request for one attempt."""
-    path = placeholders.fill_text(route.path, values)
-    body = placeholders.fill(route.body, {**values, "key": key.value or ""})
-    content = _content(contract, body)
-    carrier, _, name = contract.key.at.partition(":")
-    lines = [(n, placeholders.fill_text(v, values)) for n, v in {**route.headers, **headers}.items()]
-    if not any(n.lower() == "content-type" for n, _ in lines):
+    """Return the request for one attempt: by the contract's own ``route``, with the bytes that ``change`` asks for.
+
+    ``items``: the recipients of a batch, a mail for each. ``first_sent``: what the caller asserts beside the key.
+    """
+    asked, change = contract.route(route), change or Change()
+    written: dict[str, Any] = {**values, "key": key.value or "", "items": items}
+    if change.form == "recipient-order" and isinstance(values.get("to"), list):
+        written["to"] = list(reversed(values["to"]))
+    template = forms.reshaped(asked.body, change.form, values)
+    body = placeholders.fill(_for_items(contract, route, template, items, change), written)
+    plain = placeholders.fill(_for_items(contract, route, asked.body, items, None), {**values, "key": key.value or ""})
+    query = [f"{quote(n)}={quote(placeholders.fill_text(v, values))}" for n, v in asked.query.items()]
+    query += [OTHER_QUERY] if change.query else []
+    query += [urlencode({contract.dry_run.partition(":")[2]: "true"})] if dry_run and contract.dry_run else []
+    lines = [(n, placeholders.fill_text(v, values)) for n, v in {**asked.headers, **headers}.items()]
+    if change.content_type:
+        lines = [(n, v) for n, v in lines if n.lower() != "content-type"] + [("Content-Type", OTHER_TYPE)]
+    elif not any(n.lower() == "content-type" for n, _ in lines):
         lines.append(("Content-Type", "application/json"))
-    if key.value is not None:
-        sent = f'"{key.value}"' if contract.key.form.says("quoted") else key.value
+    for place, value, again in (
+        (contract.key_at(route), key.sent or key.value, key.twice),
+        (contract.key.first_sent.at if contract.key.first_sent else "", first_sent, None),
+    ):
+        carrier, _, name = place.partition(":")
+        if value is None:
+            continue
         if carrier == "header":
-            lines.append((name, sent))
-            if key.twice is not None:
-                lines.append((name, key.twice))
+            lines += [(name, value)] + ([(name, again)] if again is not None else [])
         elif carrier == "query":
-            path += ("&" if "?" in path else "?") + f"{quote(name)}={quote(sent, safe='')}"
-        else:
-            body = _put(body, name, key.value)
-    if reordered:
-        body = _reordered(body)
-    data = json.dumps(body, indent=1 if reordered else None, ensure_ascii=False).encode()
+            query.append(f"{quote(name)}={quote(value, safe='')}")
+        elif carrier == "body":
+            body = _put(body, name, value)
+    if change.excluded:
+        body = _put(body, (contract.fingerprint.excluded.value or ["/excluded"])[0], f"other {values.get('token', '')}")
     base = urlsplit(base_url)
-    target = base.path.rstrip("/") + path
-    return Built(route.method, f"{base.scheme}://{base.netloc}{target}", target, lines, data, content)
+    path = placeholders.fill_text(asked.path, values)
+    glue = "&" if "?" in path else "?"
+    target = base.path.rstrip("/") + path + (glue + "&".join(query) if query else "")
+    data = _encoded(body, lines, change, values)
+    url = f"{base.scheme}://{base.netloc}{target}"
+    return Built(asked.method, url, target, lines, data, _content(contract, route, plain))
 
 
-def _content(contract: Contract, body: Any) -> str:
-    carrier, _, name = contract.key.at.partition(":")
+def _encoded(body: Any, lines: list[tuple[str, str]], change: Change, values: Mapping[str, Any]) -> bytes:
+    kind = next((v for n, v in lines if n.lower() == "content-type"), "").partition(";")[0].strip().lower()
+    if kind == "application/x-www-form-urlencoded" and isinstance(body, dict):
+        return urlencode(body, doseq=True).encode()
+    return forms.written(body, change.form, values)
+
+
+def _for_items(
+    contract: Contract, route: str, template: Any, items: Sequence[str] | None, change: Change | None
+) -> Any:
+    """Return a batch's template with one mail for each of its items; what is no batch stays as it is."""
+    if items is None:
+        return template
+    order = list(reversed(items)) if change is not None and change.form == "item-order" else items
+    own = contract.route(route).mail
+    place = own.items if own is not None else None
+    listed = template if place is None else _at(template, place)
+    if not isinstance(listed, list) or not listed:
+        return template
+    mails = [_addressed(listed[0], recipient) for recipient in order]
+    return mails if place is None else _put(template, place, mails)
+
+
+def _addressed(template: Any, recipient: str) -> Any:
+    """Return a template whose ``{to}`` is one recipient."""
+    if isinstance(template, str):
+        return template.replace("{to}", recipient)
+    if isinstance(template, dict):
+        return {name: _addressed(item, recipient) for name, item in template.items()}
+    return [_addressed(item, recipient) for item in template] if isinstance(template, list) else template
+
+
+def _content(contract: Contract, route: str, body: Any) -> str:
+    """Return a digest that is equal for requests that ask for the same thing, whatever their key and their bytes."""
+    carrier, _, name = contract.key_at(route).partition(":")
     plain = json.loads(json.dumps(body))
-    if carrier == "body":
-        _drop(plain, name)
+    for place in [*([name] if carrier == "body" else []), *(contract.fingerprint.excluded.value or [])]:
+        _drop(plain, place)
     canonical = json.dumps(plain, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def _put(body: Any, pointer: str, value: str) -> Any:
+def _at(data: Any, pointer: str) -> Any:
+    for part in pointer.split("/")[1:]:
+        data = data.get(part) if isinstance(data, dict) else None
+    return data
+
+
+def _put(body: Any, pointer: str, value: Any) -> Any:
     copy = json.loads(json.dumps(body))
     at = copy
     *parents, last = pointer.split("/")[1:]
@@ -178,10 +161,3 @@ def _drop(body: Any, pointer: str) -> None:
         body = body.get(part, {}) if isinstance(body, dict) else {}
     if isinstance(body, dict):
         body.pop(last, None)
-
-
-def _reordered(data: Any) -> Any:
-    """Return the same JSON with the fields of every object in the opposite order."""
-    if isinstance(data, dict):
-        return {name: _reordered(data[name]) for name in reversed(data)}
-    return [_reordered(item) for item in data] if isinstance(data, list) else data

@@ -12,22 +12,23 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from sendtwice.fake_provider.faults import Armed, Fault, Place, Verb
+from sendtwice.harness import calls, placeholders
 from sendtwice.harness.bench import Bench
 from sendtwice.harness.drivers import api, client, consumer
 from sendtwice.harness.drivers.caller import Flight
 from sendtwice.harness.errors import ScenarioError
 from sendtwice.harness.expectation import as_data
 from sendtwice.harness.fault_specs import FaultSpec
+from sendtwice.harness.finish import finish
 from sendtwice.harness.gates import Gates
 from sendtwice.harness.history import Kind
-from sendtwice.harness.judge import weather
-from sendtwice.harness.judge.classes import INDEFINITE, is_definite
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.judge.lost import awaited
 from sendtwice.harness.live import Live, Names, Plan
 from sendtwice.harness.overlap import Overlaps
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.steps import (
+    AdvanceStep,
     AwaitStep,
     Burst,
     CallStep,
@@ -54,8 +55,6 @@ from sendtwice.harness.steps import (
     UntilStep,
 )
 
-#: How long a finish step retries where no lease is declared; and its first pause, doubled up to the second.
-FINISH_FOR, FINISH_IN_DOUBT, _PAUSE, _LONGEST = 2.0, 0.5, 0.05, 0.4
 #: After the last thing in flight has ended, this long without a new message counts as quiet.
 QUIET = 0.03
 
@@ -68,7 +67,7 @@ class Play:
         self.bench, self.scenario = bench, scenario
         settings = bench.target.api
         template = settings.request.recipient if settings is not None else "{token}@sendtwice.test"
-        self.names = Names(scenario.id, bench.attribution, bench.recorder, template)
+        self.names = Names(scenario, bench.attribution, bench.recorder, template)
         self.live: dict[str, Live] = {}
         self.gates = Gates(scenario.id, bench.recorder)
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -97,6 +96,8 @@ class Play:
 
     async def _step(self, step: Any) -> None:
         match step:
+            case NotifyStep(notify=item) if self.bench.target.role == "api":
+                await self._report(item)
             case SendStep(send=item) | OperateStep(operate=item) | NotifyStep(notify=item):
                 await self._attempt(item)
             case RedeliverStep(redeliver=item) | RedriveStep(redrive=item):
@@ -119,22 +120,26 @@ class Play:
                     self.overlaps.meeting(name, f"{name}'s hang-up")
                 self._driver.hang_up(self.live[name].flight)
             case AwaitStep(awaited=name) if name not in self.live:
-                await self._within(asyncio.gather(*self.gates.met(name)), f"nothing met the fault {name!r}")
+                await self.within(asyncio.gather(*self.gates.met(name)), f"nothing met the fault {name!r}")
             case AwaitStep(awaited=name):
-                await self._within(self.live[name].flight.ended.wait(), f"{name} did not end")
+                await self.within(self.live[name].flight.ended.wait(), f"{name} did not end")
             case UntilStep(until=until):
                 await self._until(until)
             case CheckStep(check=expect):
                 self._record_expectation(expect, final=False)
             case CallStep(call=call):
-                await self._call(call.name, call.of)
+                plans = [live.plan for live in self.live.values() if call.of in (None, live.plan.operation)]
+                await calls.call(self.bench, call, plans[0] if plans else None, self.scenario.id)
+            case AdvanceStep(advance=advance):
+                await calls.advance(self.bench, advance, self.scenario.id)
             case CrashStep(crash=name):
                 await self._crash(name)
             case RestartStep(restart=name):
                 await self.bench.launcher.restart(name)
+                await calls.restarted(self.bench)
                 self.record(Kind.RESTART, process=name)
             case FinishStep(finish=name):
-                await self._finish(name)
+                await finish(self, name)
             case SettleStep():
                 await self.settle()
             case _:
@@ -152,8 +157,8 @@ class Play:
 
     async def _attempt(self, item: Send | Operate | Notify | Redeliver) -> Live:
         """Begin one attempt and wait for its end, or until it is held."""
-        live = self._begin(self._plan(item), getattr(item, "at", ()))
-        live.flight.task = self._spawn(self._fly(live))
+        live = self.begin(self._plan(item), getattr(item, "at", ()))
+        live.flight.task = self.spawn(self.fly(live))
         if item.wait == "none":
             like = getattr(item, "like", None)
             if like is not None:
@@ -161,7 +166,7 @@ class Play:
             return live
         held = [a for a in live.armed if a.fault.verb is Verb.HOLD]
         waits = [live.flight.ended.wait, *(a.reached.wait for a in held)]
-        await self._within(_first(waits), f"{live.plan.name} neither ended nor was held")
+        await self.within(_first(waits), f"{live.plan.name} neither ended nor was held")
         await self._queued(live, held)
         return live
 
@@ -179,25 +184,26 @@ class Play:
         self, *, items: Sequence[Send | Operate | Notify | Redeliver], faults: Sequence[FaultSpec] = ()
     ) -> None:
         """Let all leave at the same instant, and wait until all have ended or are held."""
-        lives = [self._begin(self._plan(item), getattr(item, "at", ())) for item in items]
+        lives = [self.begin(self._plan(item), getattr(item, "at", ())) for item in items]
         for spec in faults:
             self._arm(spec, operation=lives[0].plan.uid, attempt=None, label=spec.hold_label or lives[0].plan.name)
         flights = [live.flight for live in lives]
         if self.bench.target.role == "client":
             for live in lives:
-                live.flight.task = self._spawn(self._fly(live))
+                live.flight.task = self.spawn(self.fly(live))
             spread = 0.0
         else:
             await self._driver.prepare_all(flights)
             spread = self._driver.fire(flights)
             for live in lives:
-                live.flight.task = self._spawn(self._driver.finish(live.flight))
+                live.flight.task = self.spawn(self._driver.finish(live.flight))
             self.overlaps.crowd([live.plan.name for live in lives], spread)
         for live in lives:
             held = [a.reached.wait for a in live.armed if a.fault.verb is Verb.HOLD]
-            await self._within(_first([live.flight.ended.wait, *held]), f"{live.plan.name} did not end")
+            await self.within(_first([live.flight.ended.wait, *held]), f"{live.plan.name} did not end")
 
-    def _begin(self, plan: Plan, faults: Sequence[FaultSpec]) -> Live:
+    def begin(self, plan: Plan, faults: Sequence[FaultSpec] = ()) -> Live:
+        """Make an attempt and put its faults on the wires; nothing is sent yet."""
         live = Live(plan, self._flight(plan))
         self.live[plan.name] = live
         role = self.bench.target.role
@@ -227,7 +233,8 @@ class Play:
             return consumer.flight(bench, self.scenario.id, plan)
         return api.flight(bench, self.scenario.id, plan, self.names)
 
-    async def _fly(self, live: Live) -> None:
+    async def fly(self, live: Live) -> None:
+        """Send an attempt and wait for its end."""
         flight, bench = live.flight, self.bench
         if bench.target.role == "client":
             await client.operate(bench, self.scenario.id, live.plan, flight)
@@ -261,13 +268,14 @@ class Play:
 
     # -- waiting -------------------------------------------------------------------------------------------------------
 
-    def _spawn(self, work: Any) -> asyncio.Task[Any]:
+    def spawn(self, work: Any) -> asyncio.Task[Any]:
+        """Do something beside the steps; it is ended with the scenario."""
         task: asyncio.Task[Any] = asyncio.ensure_future(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task
 
-    async def _within(self, wait: Awaitable[Any], complaint: str) -> None:
+    async def within(self, wait: Awaitable[Any], complaint: str) -> None:
         """Await an event for as long as the target may take to answer."""
         limit = self.bench.target.timing.answers_within + 1
         if self.bench.target.role == "client" and self.bench.target.client is not None:
@@ -282,7 +290,7 @@ class Play:
         """Wait for the first delivery of an operation."""
 
         def arrived() -> bool:
-            facts = Facts(self.bench.contract, self.bench.recorder.of(self.scenario.id))
+            facts = self.bench.facts(self.scenario.id)
             return facts.count(facts.group_of(operation)) > 0
 
         await self.bench.provider.ledger.wait(arrived, timeout=self.bench.target.timing.delivers_within)
@@ -296,7 +304,7 @@ class Play:
         waiting = asyncio.gather(*waits)
         or_after = until.or_after
         if or_after is None:
-            await self._within(waiting, "what was waited for did not come")
+            await self.within(waiting, "what was waited for did not come")
             return
         grace = self.bench.target.timing.grace if or_after == "grace" else float(or_after)
         with contextlib.suppress(TimeoutError):
@@ -308,7 +316,7 @@ class Play:
         bench = self.bench
         for live in self.live.values():
             if not self.gates.holding:
-                await self._within(live.flight.ended.wait(), f"{live.plan.name} did not end")
+                await self.within(live.flight.ended.wait(), f"{live.plan.name} did not end")
         endpoint = bench.provider.endpoint
         # The whole of answers_within: a target may have retries of its own behind an attempt that was lost.
         with contextlib.suppress(TimeoutError):
@@ -324,8 +332,7 @@ class Play:
         bench = self.bench
 
         def facts() -> Facts:
-            events = bench.recorder.of(self.scenario.id)
-            return Facts(bench.contract, events, bench.target.role)
+            return bench.facts(self.scenario.id)
 
         def done() -> bool:
             seen = facts()
@@ -346,58 +353,17 @@ class Play:
                 async with asyncio.timeout(2):
                     await asyncio.gather(*(live.flight.ended.wait() for live in self.live.values()))
 
-    async def _finish(self, name: str) -> None:
-        """Retry with the same key until a definite answer, or for as long as that can be expected."""
-        plan, timing = self.live[name].plan, self.bench.target.timing
-        lease = timing.lease or (self.bench.contract.lease.value if self.bench.contract.lease.judged else None)
-        facts = Facts(self.bench.contract, self.bench.recorder.of(self.scenario.id), self.bench.target.role)
-        doubtful = weather.uncertain(facts, {plan.operation}, until=None)
-        limit = lease + 2 if lease is not None else FINISH_IN_DOUBT if doubtful else FINISH_FOR
-        started, pause = self.bench.recorder.now(), _PAUSE
-        for n in range(1, 1000):
-            again = self._begin(self._retry(name, n, plan), ())
-            again.flight.task = self._spawn(self._fly(again))
-            await self._within(again.flight.ended.wait(), f"{again.plan.name} did not end")
-            waited = self.bench.recorder.now() - started
-            definite = self._definite(again, waited)
-            if definite or waited + pause > limit:
-                self.record(
-                    Kind.FINISHED,
-                    operation=plan.operation,
-                    attempt=name,
-                    definite=definite,
-                    waited=waited,
-                    last=again.plan.name,
-                )
-                return
-            # A caller's pause between retries: there is nothing to await but time.
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST)
-
-    def _retry(self, name: str, n: int, plan: Plan) -> Plan:
-        return self.names.retry(f"{name}~{n}", plan)
-
-    def _definite(self, live: Live, waited: float) -> bool:
-        if self.bench.target.role != "api":
-            return live.flight.outcome == "answered"
-        facts = Facts(self.bench.contract, self.bench.recorder.of(self.scenario.id))
-        attempt = facts.attempt(live.plan.name)
-        if attempt is None or not attempt.answered:
-            return False
-        # A status that may mean "conflict" as well as "in progress" is retried a little, then taken as it stands.
-        ambiguous = bool(attempt.classes & INDEFINITE) and bool(attempt.classes - INDEFINITE)
-        return is_definite(attempt.classes) or (ambiguous and waited > FINISH_IN_DOUBT)
-
-    async def _call(self, name: str, of: str | None) -> None:
-        call = self.bench.target.calls[name]
-        plan = next((live.plan for live in self.live.values() if of is None or live.plan.operation == of), None)
-        status = await consumer.call(self.bench, call, self._answer_id(plan))
-        self.record(Kind.CALL, operation=of, name=name, status=status)
-
-    def _answer_id(self, plan: Plan | None) -> str:
-        facts = Facts(self.bench.contract, self.bench.recorder.of(self.scenario.id))
-        ids = [a.id for a in facts.attempts if plan is not None and a.operation == plan.operation and a.id]
-        return ids[0] if ids else ""
+    async def _report(self, item: Notify) -> None:
+        """The provider tells of an operation's mail."""
+        operation = item.op or item.name
+        plan = next(live.plan for live in self.live.values() if live.plan.operation == operation)
+        settings = self.bench.target.api
+        sender = settings.senders.get(plan.by) if settings is not None else None
+        values = self.names.values(plan, dict(sender.values) if sender is not None else {})
+        by_mailbox = "mailbox" in placeholders.names(self.bench.contract.request.body) and "mailbox" in values
+        await calls.report(
+            self.bench, operation, plan, str(values["mailbox" if by_mailbox else "from"]), self.scenario.id
+        )
 
     def _record_expectation(self, expect: Expect, *, final: bool) -> None:
         if expect.empty:

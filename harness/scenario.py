@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from sendtwice.fake_provider.contracts import Contract
 from sendtwice.fake_provider.documents import BadFileError, Document, load_yaml, parse_yaml, validate
 from sendtwice.harness.fault_specs import Strict
 from sendtwice.harness.steps import (
     AwaitStep,
     Burst,
+    CallStep,
     CheckStep,
     Expect,
     FinishStep,
@@ -31,6 +34,10 @@ from sendtwice.harness.steps import (
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 
 
+#: Steps that mean the whole target when they name no process.
+_WHOLE = ("crash", "restart", "pause", "resume")
+
+
 class Scenario(Strict):
     """A plan that one runner plays, wherever it came from."""
 
@@ -41,6 +48,8 @@ class Scenario(Strict):
     why: str = ""
     source: str = ""
     needs: list[str] = []
+    each: Literal["keyed-route", "unkeyed-route"] | None = None  # played once for each; ``via: each`` stands for it
+    route: str | None = None
     steps: Annotated[list[Step], Field(min_length=1)]
     expect: Expect = Expect()
     saved: dict[str, Any] | None = None  # where a saved failure came from
@@ -51,10 +60,7 @@ class Scenario(Strict):
         """A step without arguments may be a bare word (``- settle``)."""
         if not isinstance(given, list):
             return given
-        return [
-            {step: "target"} if step in ("crash", "restart") else {step: None} if isinstance(step, str) else step
-            for step in given
-        ]
+        return [{step: "target" if step in _WHOLE else None} if isinstance(step, str) else step for step in given]
 
     @property
     def family(self) -> str:
@@ -76,6 +82,28 @@ def parse(text: str, name: str = "scenario") -> Scenario:
     scenario = validate(Scenario, document)
     _check_names(scenario, document)
     return scenario
+
+
+def under(contract: Contract, scenarios: Iterable[Scenario]) -> list[Scenario]:
+    """Return what scenarios are under a contract: one with ``each`` is one for each such route, if there is any."""
+    found: list[Scenario] = []
+    for scenario in scenarios:
+        if scenario.each is None or scenario.route is not None:
+            found.append(scenario)
+            continue
+        takes = ("optional", "required") if scenario.each == "keyed-route" else ("ignored",)
+        routes = [
+            name
+            for name, route in contract.routes.items()
+            if route.does == "send" and contract.takes_key(name) in takes
+        ]
+        found += [
+            scenario.model_copy(
+                update={"id": f"{scenario.id}.{name}", "title": f"{scenario.title} ({name})", "route": name}
+            )
+            for name in routes
+        ] or [scenario]
+    return found
 
 
 def catalogue(folder: Path = FOLDER) -> list[Scenario]:
@@ -138,6 +166,8 @@ def _check_names(scenario: Scenario, document: Document) -> None:
                 known(label, labels, "label", i, "release")
             case AwaitStep(awaited=name):
                 known(name, attempts | labels, "attempt or label", i, "await")
+            case CallStep(call=call) if call.of is not None:
+                known(call.of, operations, "operation", i, "call", "of")
             case HangUpStep(hang_up=name) | FinishStep(finish=name):
                 known(name, attempts, "attempt", i)
             case UntilStep(until=until):

@@ -17,7 +17,7 @@ from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.target import Target
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_BARE_STEPS = ("crash", "restart", "settle")
+_BARE_STEPS = ("crash", "restart", "pause", "resume", "settle")
 
 Json = dict[str, Any]
 
@@ -78,6 +78,13 @@ def _scenario() -> Json:
     held |= {"required": ["crossing"], "additionalProperties": False}
     parts["HoldStep"]["properties"]["hold"] = {"anyOf": [held, {"$ref": "#/$defs/FaultAt"}]}
     parts["CallStep"]["properties"]["call"] = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Call"}]}
+    # How far: a number of seconds, or the name of the claim that says it.
+    by = parts["Advance"]["properties"]["by"]
+    parts["AdvanceStep"]["properties"]["advance"] = {"anyOf": [*by["anyOf"], {"$ref": "#/$defs/Advance"}]}
+    parts["Change"]["properties"]["fields"] = {
+        "const": "reordered",
+        "description": "older spelling of form: field-order",
+    }
     told = parts["Expect"]["properties"]["told"]["additionalProperties"]
     parts["Expect"]["properties"]["told"]["additionalProperties"] = {"anyOf": [told, told["items"]]}
     # Groups ([m1, m2]: 2) are keys that JSON does not have.
@@ -114,23 +121,89 @@ def _fault(place: str, verbs: Any, common: Json) -> Json:
 # -- contract ---------------------------------------------------------------------------------------------
 
 
+#: Parts that an extending file replaces whole, beside every claim.
+_WHOLE = frozenset({"AnswerShape", "Code", "Marker"})
+
+
 def _contract() -> Json:
+    whole = _contract_forms()
+    parts = whole.pop("$defs")
+    groups = {
+        name
+        for name, part in parts.items()
+        if name not in _WHOLE and not name.startswith("Claim_") and "enum" not in part
+    }
+    return {
+        "type": "object",
+        "properties": {"extends": {"type": "string", "description": "a contract of which this one says what differs"}},
+        "if": {"required": ["extends"]},
+        "then": {**_partial(whole, groups), "required": ["name"]},
+        "else": whole,
+        "$defs": parts | {f"Partial{name}": _partial(parts[name], groups) for name in sorted(groups)},
+    }
+
+
+def _partial(part: Json, groups: set[str]) -> Json:
+    """Return a group of which an extending file says only what differs, and takes out with ``null`` what does not hold.
+
+    References to other ``groups`` are to their partial forms; what is no group is replaced whole.
+    """
+    made: Json = _renamed(part, groups)
+    for form in (made, *made.get("anyOf", ())):
+        if form.get("type") == "object":
+            form.pop("required", None)
+            form["properties"] = {name: _or(_NULL, value) for name, value in form["properties"].items()}
+            for value in form["properties"].values():
+                table = value["anyOf"][1]
+                if isinstance(table.get("additionalProperties"), dict):
+                    table["additionalProperties"] = _or(_NULL, table["additionalProperties"])
+    return made
+
+
+_NULL: Json = {"type": "null"}
+
+
+def _or(*forms: Json) -> Json:
+    return {"anyOf": list(forms)}
+
+
+def _renamed(part: Any, groups: set[str]) -> Any:
+    if isinstance(part, list):
+        return [_renamed(item, groups) for item in part]
+    if not isinstance(part, dict):
+        return part
+    named = str(part.get("$ref", "")).removeprefix("#/$defs/")
+    return {key: _renamed(value, groups) for key, value in part.items()} | (
+        {"$ref": f"#/$defs/Partial{named}"} if named in groups else {}
+    )
+
+
+def _contract_forms() -> Json:
+    """Return the schema of a whole contract, with the short forms of its parts."""
     made = Contract.model_json_schema(by_alias=True)
-    del made["title"]
+    for name in ("title", "description"):
+        made.pop(name, None)
     parts = made["$defs"]
+    for part in (made, *parts.values()):
+        for field in part.get("properties", {}).values():
+            if isinstance(field.get("default"), dict):
+                del field["default"]  # of a group: all its claims are unknown
     for name, part in list(parts.items()):
         if name.startswith("Claim_"):
             value = part["properties"]["value"]
             short = [kind for kind in value.get("anyOf", [value]) if kind.get("type") != "null"]
-            parts[name] = {"anyOf": [{"const": "unknown"}, *short, part]}
+            parts[name] = _or({"const": "unknown"}, *short, part)
+            part["anyOf"] = [{"required": [one]} for one in ("value", "basis", "play")]
     for part, field in (("AnswerShape", "status"), ("Code", "is")):
         listed = parts[part]["properties"][field]
-        parts[part]["properties"][field] = {"anyOf": [listed["items"], listed]}
-    answers = made["properties"]["answers"]["additionalProperties"]
-    made["properties"]["answers"]["additionalProperties"] = {"anyOf": [answers["items"], answers]}
-    # One that extends another says only what differs.
-    needed = made.pop("required")
-    made["anyOf"] = [{"required": ["extends"]}, {"required": needed}]
+        parts[part]["properties"][field] = _or(listed["items"], listed)
+    for part in (made, parts["Route"]):
+        answers = part["properties"]["answers"]
+        looks = answers["additionalProperties"]
+        answers["additionalProperties"] = _or(looks["items"], looks)
+    for name in ("Lease", "Reconciliation"):  # a bare value is the group's first claim
+        group = parts[name]
+        parts[name] = _or(next(iter(group["properties"].values())), group)
     return made
 
 

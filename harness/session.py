@@ -20,6 +20,7 @@ from sendtwice.fake_provider.contracts import Contract, Level
 from sendtwice.fake_provider.documents import BadFileError
 from sendtwice.harness import canary
 from sendtwice.harness.bench import Bench
+from sendtwice.harness.effective import assumed_key, effective_contract
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.events import (
     RunEnded,
@@ -37,9 +38,9 @@ from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.needs import missing, unplayable
 from sendtwice.harness.result import RunResult, ScenarioResult, Verdict
 from sendtwice.harness.runner import Play
-from sendtwice.harness.scenario import Scenario
+from sendtwice.harness.scenario import Scenario, under
 from sendtwice.harness.settings import RunSettings
-from sendtwice.harness.target import Known, Target, assumed_key, effective_contract
+from sendtwice.harness.target import Known, Target
 from sendtwice.harness.target_checks import check_remote
 
 #: A scenario's usual time, for the estimate in the first line; one with a restart takes longer.
@@ -78,7 +79,7 @@ class Session:
         self.bench = Bench(target.target, self.contract, folder, settings.output)
         self.chosen: list[Scenario] = []
         self.skipped: list[ScenarioResult] = []
-        for scenario in scenarios:
+        for scenario in under(self.contract, scenarios):
             needs = missing(scenario, target.target, self.contract)
             if not needs:
                 self.chosen.append(scenario)
@@ -133,13 +134,13 @@ class Session:
 
     def undeclared(self) -> int | None:
         """Return the status of the canary's answer, when the contract does not count it as a success."""
-        facts = Facts(self.contract, self.bench.recorder.of("canary"), self.bench.target.role)
+        facts = self.bench.facts("canary")
         odd = [a.status for a in facts.attempts if a.answered and not a.classes & SUCCESS]
         return odd[0] if odd and self.bench.target.role == "api" else None
 
     def idless(self) -> str | None:
         """Return where the canary's answer should have had an id, when it had none there."""
-        facts = Facts(self.contract, self.bench.recorder.of("canary"), self.bench.target.role)
+        facts = self.bench.facts("canary")
         shapes = self.contract.shapes(contracts.AnswerClass.ACCEPTED)
         place = next((shape.id for shape in shapes if shape.id is not None), None)
         return place if self.bench.target.role == "api" and all(a.id is None for a in facts.attempts) else None
@@ -216,11 +217,12 @@ class Session:
     def _judged(self, scenario: Scenario) -> ScenarioResult:
         events = self.bench.recorder.of(scenario.id)
         target = self.target.target
-        approval = "approval" in {*target.capabilities, *self.contract.capabilities}
-        judgement = judge(self.contract, events, role=target.role, approval=approval, lease=target.timing.lease)
+        judgement = judge(
+            self.contract, events, role=target.role, approval=self.bench.approval, lease=target.timing.lease
+        )
         self.observed.update(judgement.observed)
         findings = tuple(self._marked(scenario.id, f) for f in judgement.findings)
-        facts = Facts(self.contract, events, target.role, approval)
+        facts = self.bench.facts(scenario.id)
         failed = [f for f in findings if f.level is Level.MUST and f.known is None]
         known = [f.known for f in findings if f.known is not None]
         unmet = self._unmet(scenario.id, findings) if self.settings.strict_known else None

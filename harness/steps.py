@@ -13,93 +13,10 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from sendtwice.fake_provider.contracts import AnswerClass, Level
 from sendtwice.fake_provider.faults import Verb
-from sendtwice.harness.fault_specs import FaultSpec, Faulty, Strict, normal
+from sendtwice.harness.fault_specs import FaultSpec, Strict, normal
+from sendtwice.harness.sends import Burst, Change, Key, Notify, Operate, Redeliver, Send
 
-
-class Key(Strict):
-    """A key that is more than a name: sized, re-cased, literal, doubled, or absent.
-
-    ``of`` names the key it derives from: keys of one name share a run-unique text.
-    """
-
-    of: str | None = None
-    size: Literal["min", "max", "max+1", "max+long"] | int | None = None
-    tail: str = ""
-    case: Literal["lower", "upper"] | None = None
-    text: str | None = None
-    twice: Literal["same", "different"] | None = None
-    absent: bool = False
-
-
-class Change(Strict):
-    """How a request differs from the one it is like. ``other`` gives a fresh value, ``invalid`` one that is refused."""
-
-    to: Literal["other", "invalid"] | None = None
-    subject: Literal["other"] | None = None
-    text: Literal["other"] | None = None
-    reply_to: Literal["other"] | None = None
-    fields: Literal["reordered"] | None = None
-    path: Literal["other"] | None = None
-
-
-class Send(Faulty):
-    """One request for an operation."""
-
-    name: str = Field(alias="as")
-    op: str | None = None
-    key: str | Key | None = None
-    content: str | None = None
-    by: str | None = None
-    like: str | None = None
-    change: Change = Change()
-    recipients: int | None = Field(default=None, ge=1, le=50)
-    wait: Literal["answer", "none"] = "answer"
-
-
-class Burst(Faulty):
-    """``count`` attempts like one another, named ``as``.1, ``as``.2, ...; ``at`` lies on the provider's edge."""
-
-    name: str = Field(alias="as")
-    count: int = Field(ge=2, le=200)
-    like: str | None = None
-    op: str | None = None
-
-    def sends(self) -> list[Send]:
-        """Return the attempts as single steps: the first like ``like``, the others like the first."""
-        operation = self.op or (None if self.like else self.name)
-        return [
-            Send(name=f"{self.name}.{i}", like=self.like or (f"{self.name}.1" if i > 1 else None), op=operation)
-            for i in range(1, self.count + 1)
-        ]
-
-
-class Operate(Faulty):
-    """Role client: ask the target to perform an operation."""
-
-    name: str = Field(alias="as")
-    op: str | None = None
-    like: str | None = None
-    content: str | None = None
-    wait: Literal["answer", "none"] = "answer"
-
-
-class Notify(Faulty):
-    """Role consumer: a signed event to the target."""
-
-    name: str = Field(alias="as")
-    op: str | None = None
-    like: str | None = None
-    content: str | None = None
-    event: str | None = None
-    wait: Literal["answer", "none"] = "answer"
-
-
-class Redeliver(Faulty):
-    """Role consumer: the same event again, with a new time and signature."""
-
-    name: str = Field(alias="as")
-    like: str
-    wait: Literal["answer", "none"] = "answer"
+__all__ = ["STEPS", "Burst", "Change", "Key", "Notify", "Operate", "Redeliver", "Send", "Step"]
 
 
 class Until(Strict):
@@ -127,10 +44,22 @@ class Until(Strict):
 
 
 class Call(Strict):
-    """Use a call of the target file (``[target.calls.NAME]``)."""
+    """Use a call of the target file (``[target.calls.NAME]``), ``times`` at the same instant.
+
+    ``by`` uses the credential of a sender instead of the call's own.
+    """
 
     name: str
     of: str | None = None
+    by: str | None = None
+    times: int = Field(default=1, ge=1, le=50)
+
+
+class Advance(Strict):
+    """Move the target's clock: so many seconds, or as many as a claim of the contract says, and ``plus``."""
+
+    by: Annotated[float, Field(ge=0, le=315_360_000, allow_inf_nan=False)] | str
+    plus: Annotated[float, Field(ge=-315_360_000, le=315_360_000, allow_inf_nan=False)] = 0
 
 
 Number = Annotated[int, Field(ge=0)]
@@ -279,6 +208,29 @@ class CallStep(Strict):
         return {"name": given} if isinstance(given, str) else given
 
 
+class AdvanceStep(Strict):
+    """``advance``: the target's clock is moved forward."""
+
+    advance: Advance
+
+    @field_validator("advance", mode="before")
+    @classmethod
+    def _short(cls, given: Any) -> Any:
+        return given if isinstance(given, dict) else {"by": given}
+
+
+class PauseStep(Strict):
+    """``pause``: SIGSTOP to the target."""
+
+    pause: str = "target"
+
+
+class ResumeStep(Strict):
+    """``resume``: SIGCONT."""
+
+    resume: str = "target"
+
+
 class CrashStep(Strict):
     """``crash``: SIGKILL to the target (or to one of its processes)."""
 
@@ -317,8 +269,11 @@ STEPS: dict[str, type[Strict]] = {
     "until": UntilStep,
     "check": CheckStep,
     "call": CallStep,
+    "advance": AdvanceStep,
     "crash": CrashStep,
     "restart": RestartStep,
+    "pause": PauseStep,
+    "resume": ResumeStep,
     "finish": FinishStep,
     "settle": SettleStep,
 }
@@ -349,8 +304,11 @@ Step = Annotated[
     | Annotated[UntilStep, Tag("~until")]
     | Annotated[CheckStep, Tag("~check")]
     | Annotated[CallStep, Tag("~call")]
+    | Annotated[AdvanceStep, Tag("~advance")]
     | Annotated[CrashStep, Tag("~crash")]
     | Annotated[RestartStep, Tag("~restart")]
+    | Annotated[PauseStep, Tag("~pause")]
+    | Annotated[ResumeStep, Tag("~resume")]
     | Annotated[FinishStep, Tag("~finish")]
     | Annotated[SettleStep, Tag("~settle")],
     Discriminator(

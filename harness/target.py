@@ -1,26 +1,23 @@
 """The implementation under test: how to reach it, start it, and hand it its mail provider.
 
-A target file (TOML) is read into :class:`Target`; :func:`effective_contract` lays its ``[target.api.request]`` and
+A target file (TOML) is read into :class:`Target`; :mod:`effective` lays its ``[target.api.request]`` and
 ``[target.api.answer]`` over the contract that it names, so that everything later reads one contract.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from sendtwice.fake_provider import contracts
-from sendtwice.fake_provider.contracts import AnswerClass, Contract
-from sendtwice.fake_provider.contracts.model import HEADER_NAME, AnswerShape, Status, key_place
+from sendtwice.fake_provider.contracts.model import HEADER_NAME, Status, key_place
 from sendtwice.fake_provider.documents import BadFileError, Document, load_toml, validate
 from sendtwice.harness import target_checks
 from sendtwice.harness.target_checks import is_loopback
 
-__all__ = ["Target", "assumed_key", "effective_contract", "find_file", "is_loopback", "load"]
+__all__ = ["Target", "find_file", "is_loopback", "load"]
 
 DEFAULT_FILE = "sendtwice.toml"
 
@@ -120,6 +117,7 @@ class Api(Strict):
     verify_tls: bool | str = True
     senders: dict[str, Sender] = {}
     request: ApiRequest = ApiRequest()
+    routes: dict[str, ApiRequest] = {}
     answer: ApiAnswer = ApiAnswer()
 
 
@@ -185,6 +183,34 @@ class Timing(Strict):
     grace: Some = 0.3
 
 
+class TargetClock(Strict):
+    """How the target's clock is moved: a request of its own, with the seconds at ``{seconds}``.
+
+    ``keeps``: whether a restarted target still has the time that it was moved to; otherwise it is moved again.
+    """
+
+    kind: Literal["http", "none"] = "http"
+    url: str = ""
+    method: str = Field(default="POST", pattern=r"^[A-Z]+$")
+    headers: Headers = {}
+    body: dict[str, Any] = {"advance": "{seconds}"}
+    keeps: bool = False
+
+    @model_validator(mode="after")
+    def _has_an_address(self) -> Self:
+        if self.kind == "http" and not self.url:
+            raise ValueError("the clock is moved by a request: give its url, or kind = 'none'")
+        return self
+
+
+class Webhooks(Strict):
+    """Role api: where the mail provider's own events go, for reconciliation."""
+
+    url: str
+    signature: Literal["standard", "none"] = "none"
+    secret: str = "{webhook_secret}"
+
+
 class TargetBody(Strict):
     """``[target]``."""
 
@@ -200,6 +226,8 @@ class TargetBody(Strict):
     process: list[Start] = []
     provider: Provider = Provider()
     timing: Timing = Timing()
+    clock: TargetClock | None = None
+    webhooks: Webhooks | None = None
 
     @model_validator(mode="after")
     def _has_its_role(self) -> Self:
@@ -269,52 +297,3 @@ def load(given: str | None) -> tuple[Target, Path]:
     target = validate(Target, document).read_from(document.path)
     target_checks.check(target, document)
     return target, path.resolve()
-
-
-def effective_contract(target: Target, folder: Path, name: str | None = None) -> Contract:
-    """Return the contract with the target's own request and answers laid over it.
-
-    ``name`` is judged by instead of the target's own. The request that comes of it must carry what a mail is told by:
-    see :func:`target_checks.check_request`.
-    """
-    contract = target_checks.contract(name or target.target.contract, folder, None if name else target.file)
-    api = target.target.api
-    if api is None:
-        return contract
-    request, answer = api.request, api.answer
-    changed: dict[str, Any] = {
-        name: value for name in ("method", "path", "headers", "body") if (value := getattr(request, name)) is not None
-    }
-    update: dict[str, Any] = {}
-    if changed:
-        update["request"] = contract.request.model_copy(update=changed)
-    if request.key is not None:
-        update["key"] = contracts.model.Key.model_validate(
-            {**contract.key.model_dump(by_alias=True), "at": request.key}
-        )
-    if answer.id is not None or answer.accepted is not None:
-        update["answers"] = {**contract.answers, **dict(_laid_over(contract, answer))}
-    effective = contract.model_copy(update=update)
-    if target.target.role == "api":
-        target_checks.check_request(target, effective)
-    return effective
-
-
-def assumed_key(target: Target, contract: Contract) -> str | None:
-    """Return the place of the key when nobody said it: neither the target file nor the contract."""
-    api = target.target.api
-    if target.target.role != "api" or api is None or api.request.key is not None or contract.key.presence.says("none"):
-        return None
-    return None if "at" in contract.key.model_fields_set else contract.key.at
-
-
-def _laid_over(contract: Contract, answer: ApiAnswer) -> Iterator[tuple[AnswerClass, list[AnswerShape]]]:
-    for kind in (AnswerClass.ACCEPTED, AnswerClass.REPLAYED):
-        shapes = []
-        for shape in contract.shapes(kind):
-            statuses = shape.status
-            if answer.accepted is not None:
-                own = [] if kind is AnswerClass.ACCEPTED else shape.status
-                statuses = [*own, *(status for status in answer.accepted if status not in own)]
-            shapes.append(shape.model_copy(update={"status": statuses, "id": answer.id or shape.id}))
-        yield kind, shapes

@@ -183,6 +183,9 @@ def _templates(target: Target) -> Iterator[Place]:
         yield "target.api.request.body", api.request.body, per_request
         yield "target.api.request.path", api.request.path, per_request
         yield "target.api.request.headers", api.request.headers, per_request
+        for name, request in api.routes.items():
+            for part in ("body", "path", "headers"):
+                yield f"target.api.routes.{name}.{part}", getattr(request, part), per_request
         for name, sender in api.senders.items():
             yield f"target.api.senders.{name}", sender.headers, at_start | per_request
             yield f"target.api.senders.{name}.values", sender.values, at_start
@@ -192,6 +195,13 @@ def _templates(target: Target) -> Iterator[Place]:
     if body.consumer is not None:
         yield "target.consumer.url", body.consumer.url, at_start
         yield "target.consumer.secret", body.consumer.secret, at_start
+    if body.clock is not None:
+        yield "target.clock.url", body.clock.url, at_start
+        yield "target.clock.headers", body.clock.headers, at_start
+        yield "target.clock.body", body.clock.body, {"seconds"}
+    if body.webhooks is not None:
+        yield "target.webhooks.url", body.webhooks.url, at_start
+        yield "target.webhooks.secret", body.webhooks.secret, at_start
     for name, call in body.calls.items():
         yield f"target.calls.{name}.path", call.path, {"id"}
         yield f"target.calls.{name}.body", call.body, {"id"}
@@ -213,6 +223,8 @@ def _check_addresses(target: Target, file: str) -> None:
     for where, url in (
         ("target.api.url", body.api.url if body.api else None),
         ("target.consumer.url", body.consumer.url if body.consumer else None),
+        ("target.clock.url", body.clock.url if body.clock and body.clock.kind == "http" else None),
+        ("target.webhooks.url", body.webhooks.url if body.webhooks else None),
     ):
         if url is not None and not is_address(_filled(url)):
             raise BadFileError(file, f"{url!r} is no http address; write http://127.0.0.1:{{port}}", where=where)
@@ -235,7 +247,7 @@ def _check_senders(target: Target, file: str) -> None:
             raise BadFileError(file, f"{name!r} is no name; use a-z, 0-9 and -", where="target.api.senders")
         same = {**api.headers, **sender.headers} == {**api.headers, **headers} and sender.values == values
         if same and name.startswith("other-"):
-            what = "headers" if name == "other-tenant" else "values"
+            what = "headers" if name in ("other-tenant", "other-credential") else "values"
             raise BadFileError(
                 file, f"is the same sender as main; give it {what} of its own, or leave it out", where=where
             )

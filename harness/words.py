@@ -8,9 +8,10 @@ from typing import Any
 from sendtwice.fake_provider.faults import Place, Verb
 from sendtwice.harness.fault_specs import FaultSpec
 from sendtwice.harness.scenario import Scenario
+from sendtwice.harness.sends import Burst, Key, Notify, Operate, Redeliver, Send
 from sendtwice.harness.steps import (
+    AdvanceStep,
     AwaitStep,
-    Burst,
     CallStep,
     CheckStep,
     CrashStep,
@@ -18,18 +19,15 @@ from sendtwice.harness.steps import (
     FinishStep,
     HangUpStep,
     HoldStep,
-    Key,
-    Notify,
     NotifyStep,
-    Operate,
     OperateStep,
     ParallelStep,
-    Redeliver,
+    PauseStep,
     RedeliverStep,
     RedriveStep,
     ReleaseStep,
     RestartStep,
-    Send,
+    ResumeStep,
     SendStep,
     SettleStep,
     UntilStep,
@@ -43,6 +41,24 @@ MESSAGE = {
     Place.PROVIDER_RESPONSE: "the provider's answer",
     Place.WEBHOOK_REQUEST: "the provider's event",
     Place.WEBHOOK_RESPONSE: "the target's ack",
+    Place.STORE_REQUEST: "the target's message to its store",
+    Place.STORE_RESPONSE: "the store's answer",
+}
+
+_FORMS = {
+    "field-order": "with its fields in another order",
+    "whitespace": "with other spaces between its fields",
+    "number-form": "with its numbers written otherwise (1.0 for 1)",
+    "escapes": "with escapes for some characters",
+    "empty-fields": "with its optional fields given as null",
+    "recipient-form": "with the recipient as a text, not a list (or the other way round)",
+    "recipient-order": "with its recipients in another order",
+    "item-order": "with its mails in another order",
+}
+_ITEMS = {
+    "fewer": "without the last of its mails",
+    "more": "with one more mail",
+    "one-invalid": "with one mail that is not valid",
 }
 
 _LOST_AT = {
@@ -183,7 +199,17 @@ def _step(step: Any) -> Iterator[str]:
         case CheckStep(check=expect):
             yield "here it must already hold: " + "; ".join(expectations_in_words(expect))
         case CallStep(call=call):
-            yield f"call {call.name!r} of the target file" + (f" for {call.of}" if call.of else "")
+            times = f", {call.times} times at the same instant" if call.times > 1 else ""
+            who = f", with the credential of {call.by}" if call.by else ""
+            yield f"call {call.name!r} of the target file" + (f" for {call.of}" if call.of else "") + who + times
+        case AdvanceStep(advance=advance):
+            by = f"{advance.by:g} s" if isinstance(advance.by, float) else f"the contract's {advance.by}"
+            more = f" {'and' if advance.plus > 0 else 'less'} {abs(advance.plus):g} s" if advance.plus else ""
+            yield f"move the target's clock forward by {by}{more}"
+        case PauseStep(pause=name):
+            yield f"stop {_process(name)} for a while (SIGSTOP)"
+        case ResumeStep(resume=name):
+            yield f"let {_process(name)} go on (SIGCONT)"
         case CrashStep(crash=name):
             yield f"kill {_process(name)} (SIGKILL)"
         case RestartStep(restart=name):
@@ -224,20 +250,28 @@ def _differences(send: Send) -> str:
     found += [f"with the content {send.content}"] if send.content else []
     found += [f"by {send.by}"] if send.by else []
     found += [f"to {send.recipients} recipients"] if send.recipients else []
+    found += [f"as a batch of {send.items} mails"] if send.items else []
+    found += ["on each of these routes"] if send.via == "each" else [f"by the route {send.via}"] if send.via else []
+    found += ["as a dry run"] if send.dry_run else []
     change = send.change
     names = {
         "to": "recipient",
         "subject": "subject",
         "text": "text",
         "reply_to": "reply address",
+        "excluded": "field that does not count",
         "path": "path",
+        "query": "query",
+        "content_type": "type of content",
     }
     found += [
         f"with {'an invalid' if how == 'invalid' else 'another'} {name}"
         for field, name in names.items()
         if (how := getattr(change, field)) is not None
     ]
-    found += ["with its fields in another order"] if change.fields else []
+    found += [_FORMS[change.form]] if change.form else []
+    found += [_ITEMS[change.items]] if change.items else []
+    found += [f"with a time of the first attempt that is {change.first_sent}"] if change.first_sent else []
     return ", " + ", ".join(found) if found else ""
 
 
@@ -256,6 +290,8 @@ def _key(key: Key) -> str:
         text += " " + sizes.get(str(key.size), f"of the length {key.size}")
     text += f" in {key.case} case" if key.case else ""
     text += f" ending in {key.tail!r}" if key.tail else ""
+    text += "" if key.quoted is None else " in quotes" if key.quoted else " without quotes"
+    text += " with blanks around it" if key.padded else ""
     return text + (f" given twice ({key.twice} values)" if key.twice else "")
 
 

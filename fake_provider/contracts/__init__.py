@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import hashlib
 from pathlib import Path
-from typing import Any
 
+from sendtwice.fake_provider.contracts import layers
 from sendtwice.fake_provider.contracts.model import AnswerClass, Basis, Claim, Contract, Level
-from sendtwice.fake_provider.documents import BadFileError, Document, load_yaml, validate
+from sendtwice.fake_provider.documents import BadFileError, Document, load_yaml
 
-__all__ = ["AnswerClass", "Basis", "Claim", "Contract", "Level", "load", "names", "sha256"]
+__all__ = ["AnswerClass", "Basis", "Claim", "Contract", "Level", "find", "load", "names", "sha256"]
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -34,8 +34,8 @@ def find(name: str, *, relative_to: Path | None = None) -> Path:
 
 
 def load(name: str, *, relative_to: Path | None = None) -> Contract:
-    """Read a contract by name or path; one that ``extends`` another says only what differs."""
-    return validate(Contract, _merged(find(name, relative_to=relative_to), ()))
+    """Read a contract by name or path; one that ``extends`` another says only what differs (:mod:`layers`)."""
+    return layers.validated(_chain(find(name, relative_to=relative_to)))
 
 
 def sha256(contract: Contract) -> str:
@@ -43,20 +43,36 @@ def sha256(contract: Contract) -> str:
     return hashlib.sha256(contract.model_dump_json(by_alias=True).encode()).hexdigest()
 
 
-def _merged(path: Path, seen: tuple[Path, ...]) -> Document:
-    document = load_yaml(path)
-    if not isinstance(document.data, dict):
-        raise BadFileError(str(path), "is not a mapping; a contract starts with 'name:'", line=1)
-    base_name = document.data.get("extends")
-    if not isinstance(base_name, str):
-        return document
-    if path in seen:
-        raise BadFileError(str(path), "extends itself; break the circle", line=document.line_of(("extends",)))
-    base = _merged(find(base_name, relative_to=path.parent), (*seen, path))
-    return Document(document.path, _overlay(base.data, document.data), document.lines)
+def _chain(path: Path) -> list[Document]:
+    """Return a contract's file and what it extends, the base first."""
+    found: list[Document] = []
+    seen: list[Path] = []
+    while True:
+        document = load_yaml(path)
+        if not isinstance(document.data, dict):
+            raise BadFileError(str(path), "is not a mapping; a contract starts with 'name:'", line=1)
+        found.insert(0, document)
+        seen.append(path.resolve())
+        base = document.data.get("extends")
+        if base is None:
+            return found
+        path = _base(document, base, path.parent)
+        if path.resolve() in seen:
+            way = " -> ".join(step.name for step in [*seen, path])
+            raise _at_extends(document, f"the contract extends itself ({way}); break the circle")
 
 
-def _overlay(base: Any, over: Any) -> Any:
-    if isinstance(base, dict) and isinstance(over, dict) and not over.keys() & {"value", "basis", "status"}:
-        return {**base, **{key: _overlay(base.get(key), value) for key, value in over.items()}}
-    return over
+def _base(document: Document, name: object, folder: Path) -> Path:
+    if not isinstance(name, str):
+        raise _at_extends(document, "write the name of a shipped contract, or the path of a file")
+    try:
+        path = find(name, relative_to=folder)
+    except BadFileError as error:
+        raise _at_extends(document, error.message) from None
+    if not path.exists():
+        raise _at_extends(document, f"{name!r} does not exist; its path starts at this file's folder")
+    return path
+
+
+def _at_extends(document: Document, message: str) -> BadFileError:
+    return BadFileError(document.path, message, line=document.line_of(("extends",)), where="extends")

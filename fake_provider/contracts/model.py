@@ -1,282 +1,100 @@
 """What a send API promises about keys, as data that the judge, the emulator and the docs all read.
 
-A contract is a set of **claims**. A claim has a value and a basis: ``documented`` (the vendor's page says
-so),
-``observed`` (seen, not promised) or ``unknown``. Unknown is never judged. In a file a bare value is a
-documented claim; the word ``unknown`` is an unknown one; the long form names everything::
+A contract is a set of **claims** (:mod:`claims`), in **groups** (:mod:`groups`), with the looks of its requests and
+answers (:mod:`wire`). Where the dimensions of real contracts have their place:
 
-    concurrent: {value: refuse, also: [wait], source: "Rasket, section on three behaviours", play: wait}
-
-``also`` lists behaviours that were seen and must not be held against anyone; ``play`` is what the emulator
-does.
-
-Where the dimensions of real contracts have their place (a claim that a later version adds goes into the group
-that is named here, so that files written today stay valid):
-
-=====================  ==========================================================================
-dimension              field
-=====================  ==========================================================================
-duplicate model        ``duplicates``
-key carrier, presence  ``key.at`` ``key.presence``       syntax  ``key.*``
-scope                  ``scope``                         fingerprint  ``fingerprint.*``
-order of checks        ``order``                         replay fidelity, marker  ``replay.*``
-mismatch               ``mismatch``                      concurrent, lease  ``concurrent`` ``lease``
-outcome storage        ``outcomes.*``                    unknown outcomes  ``second_after_unknown``
-retention              ``retention.*``                   store failures  ``store_failure``
-hints, answers         ``answers.*`` (status, code, headers, place of the id)
-batch, lookup, ...     ``routes`` (other paths that take a key), later groups of their own
-=====================  ==========================================================================
+======================================  ============================================================================
+dimension                               field
+======================================  ============================================================================
+D1 duplicate model                      ``duplicates``
+D2 carrier, D3 presence, D4 syntax      ``key.at`` ``key.also_at`` ``key.first_sent``; ``key.presence``
+                                        ``key.foreign`` ``routes.*.key``; the rest of ``key``
+D5 scope                                ``scope`` ``routes.*.scope``
+D6 fingerprint, D22 generated content   ``fingerprint.*``
+D7 order of checks                      ``order``
+D8 fidelity, D9 marker                  ``replay.*``
+D10 mismatch                            ``mismatch`` ``answers.conflict``
+D11 concurrent                          ``concurrent`` ``waits`` ``answers.in_progress``
+D12 lease in flight                     ``lease.*``
+D13 outcome storage                     ``outcomes.*``
+D14 retention                           ``retention.*``
+D15 store failures                      ``store_failure`` ``answers.failed``
+D16 hints                               ``hints.*``
+D17 batch                               ``batch.*`` and its route
+D18 propagation                         ``propagation``
+D19 lookup, reconciliation              ``lookup`` ``reconciliation.*``, routes that read, resolve or reconcile
+D20 effects                             ``effects``
+D21 scheduled sends                     ``scheduled.*`` ``retention.from: scheduled-time``
+approval and drafts                     ``approval.*``, routes that draft, launch or reject
+events out                              ``events.*``
+======================================  ============================================================================
 """
 
 from __future__ import annotations
 
-import re
-from enum import StrEnum
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
-
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-
-T = TypeVar("T")
-
-#: RFC 9110, 5.6.2: a token.
-HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
-
-class AnswerClass(StrEnum):
-    """What an answer tells its caller. One answer may belong to several classes: see :mod:`answers`."""
-
-    ACCEPTED = "accepted"
-    REPLAYED = "replayed"
-    DUPLICATE = "duplicate"
-    PENDING = "pending"
-    CONFLICT = "conflict"
-    IN_PROGRESS = "in_progress"
-    UNKNOWN = "unknown"
-    REFUSED = "refused"
-    FAILED = "failed"
-    KEY_MISSING = "key_missing"
-    KEY_INVALID = "key_invalid"
-    UNAUTHORIZED = "unauthorized"
-    RATE_LIMITED = "rate_limited"
-
-
-class Basis(StrEnum):
-    """How a claim is known."""
-
-    DOCUMENTED = "documented"
-    OBSERVED = "observed"
-    UNKNOWN = "unknown"
-
-
-class Level(StrEnum):
-    """How much a broken rule weighs; only ``must`` fails a run by default."""
-
-    MUST = "must"
-    SHOULD = "should"
-    HOLE = "hole"
-    OBSERVE = "observe"
-
-
-class Strict(BaseModel):
-    """A part of a file: frozen, and an unknown key in it is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Claim(Strict, Generic[T]):
-    """One promise of a contract, with how it is known and where it is written."""
-
-    value: T | None = None
-    also: list[T] = []
-    basis: Basis = Basis.DOCUMENTED
-    source: str | None = None
-    note: str | None = None
-    play: T | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_form(cls, given: Any) -> Any:
-        if isinstance(given, Claim):
-            return given
-        if given == "unknown":
-            return {"basis": "unknown"}
-        if isinstance(given, dict) and given.keys() & {"value", "basis", "play"}:
-            return given if "value" in given else {"basis": "unknown", **given}
-        return {"value": given}
-
-    @property
-    def judged(self) -> bool:
-        """Whether the claim is a promise: only documented claims are held against a target."""
-        return self.basis is Basis.DOCUMENTED and self.value is not None
-
-    def says(self, value: T) -> bool:
-        """Whether the contract promises exactly ``value`` (and tolerates nothing beside it)."""
-        return self.judged and self.value == value and not self.also
-
-    def permits(self, value: T) -> bool:
-        """Whether ``value`` may happen without breaking this claim."""
-        return not self.judged or self.value == value or value in self.also
-
-    def played(self, default: T) -> T:
-        """Return what the emulator does."""
-        for choice in (self.play, self.value):
-            if choice is not None:
-                return choice
-        return default
-
-
-def unknown() -> Any:
-    """Return the default of every claim."""
-    return Field(default_factory=lambda: Claim(basis=Basis.UNKNOWN))
-
-
-#: A JSON Pointer (RFC 6901) to something within an answer.
-Pointer = Annotated[str, Field(pattern=r"^/")]
-
-
-class Code(Strict):
-    """Where an answer names its reason (a JSON Pointer, RFC 6901), and the values that mean this class."""
-
-    at: Pointer
-    one_of: list[str | int] = Field(alias="is")
-
-    @field_validator("one_of", mode="before")
-    @classmethod
-    def _one(cls, given: Any) -> Any:
-        return given if isinstance(given, list) else [given]
-
-
-Status = Annotated[int, Field(ge=100, le=599)]
-StatusPattern = Status | Literal["2xx", "3xx", "4xx", "5xx"]
-#: Seconds, up to ten years: what is longer is a slip of the pen.
-Seconds = Annotated[float, Field(ge=0, le=315_360_000, allow_inf_nan=False)]
-Length = Annotated[int, Field(ge=0)]
-
-
-class AnswerShape(Strict):
-    """How one class of answer looks on the wire, and how the emulator writes it."""
-
-    status: list[StatusPattern]
-    code: Code | None = None
-    id: Pointer | None = None
-    headers: dict[str, str] = {}
-    body: dict[str, Any] = {}
-
-    @field_validator("status", mode="before")
-    @classmethod
-    def _several(cls, given: Any) -> Any:
-        return given if isinstance(given, list) else [given]
-
-
-class Marker(Strict):
-    """What shows that an answer is a replay: a header or a field of the body, with its value."""
-
-    header: str | None = None
-    at: str | None = None
-    equals: str | bool | int = Field(alias="is")
-
-
-class Replay(Strict):
-    """How a replay resembles the first answer."""
-
-    marker: Claim[list[Marker]] = unknown()
-    id: Claim[Literal["same", "new"]] = unknown()
-
-
-def key_place(at: str) -> str:
-    """Return ``at`` when it is a place for a key; the ValueError says how one is written."""
-    carrier, _, name = at.partition(":")
-    if carrier not in {"header", "body", "query"} or not name:
-        raise ValueError(f"{at!r} is no place for a key; write header:NAME, body:/POINTER or query:NAME")
-    if carrier == "body" and not name.startswith("/"):
-        raise ValueError(f"{at!r} needs a JSON Pointer after body: (body:/{name})")
-    if carrier == "header" and not HEADER_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no header name; write header:Idempotency-Key")
-    return at
-
-
-class Key(Strict):
-    """The key: its carrier, presence and syntax."""
-
-    at: str = "header:Idempotency-Key"
-    presence: Claim[Literal["optional", "required", "none"]] = unknown()
-    min: Claim[Length] = unknown()
-    max: Claim[Length] = unknown()
-    charset: Claim[Literal["any", "printable-ascii", "visible-ascii", "token", "uuid"]] = unknown()
-    form: Claim[Literal["bare", "quoted", "either"]] = unknown()
-    case: Claim[Literal["sensitive", "folded"]] = unknown()
-    empty: Claim[Literal["invalid", "absent"]] = unknown()
-    repeated: Claim[Literal["invalid", "first", "joined"]] = unknown()
-    invalid: Claim[Literal["refuse", "ignore"]] = unknown()
-
-    @field_validator("at")
-    @classmethod
-    def _known_carrier(cls, at: str) -> str:
-        return key_place(at)
-
-
-class Fingerprint(Strict):
-    """What makes two requests under one key the same request."""
-
-    parts: Claim[list[Literal["body", "path", "method", "query", "raw"]]] = unknown()
-    field_order: Claim[Literal["same", "different"]] = unknown()
-
-
-Storage = Literal["stored", "released", "kept", "poisoned"]
-
-
-class Outcomes(Strict):
-    """What becomes of the key after each kind of first outcome."""
-
-    invalid: Claim[Storage] = unknown()
-    provider_refused: Claim[Storage] = unknown()
-    provider_busy: Claim[Storage] = unknown()
-    unknown: Claim[Storage] = unknown()
-
-
-class Retention(Strict):
-    """How long a key is remembered, in seconds: a floor, a ceiling, and from when it counts."""
-
-    at_least: Claim[Seconds] = unknown()
-    at_most: Claim[Seconds] = unknown()
-    start: Claim[Literal["first-receipt", "first-success", "completion", "last-use"]] = Field(
-        default_factory=lambda: Claim(basis=Basis.UNKNOWN), alias="from"
-    )
-
-
-class Route(Strict):
-    """One way to ask for a send: method, path, headers, a body template (``{x?}`` drops an empty field)."""
-
-    method: str = "POST"
-    path: str
-    headers: dict[str, str] = {}
-    body: dict[str, Any] | list[Any] = {}
-
-    @field_validator("path")
-    @classmethod
-    def _one_word(cls, given: str) -> str:
-        if not given.startswith("/") or any(ord(c) <= 32 or ord(c) == 127 for c in given):
-            raise ValueError(f"{given!r} is no path; write one that starts with / and has %20 for a space")
-        return given
-
-    @field_validator("headers")
-    @classmethod
-    def _one_line_each(cls, given: dict[str, str]) -> dict[str, str]:
-        for name, value in given.items():
-            if not HEADER_NAME.fullmatch(name) or "\r" in value or "\n" in value:
-                raise ValueError(f"{name!r} is no header of one line; take out what is no letter, digit or -")
-        return given
-
-
-class MailPlaces(Strict):
-    """Where a request holds its mail (JSON Pointers): how the emulator and the dialects read it."""
-
-    sender: str = Field(default="/from", alias="from")
-    to: str = "/to"
-    subject: str = "/subject"
-    text: str = "/text"
-    html: str = "/html"
-    required: list[str] = []
+from typing import Any, Literal, Self
+
+from pydantic import field_validator, model_validator
+
+from sendtwice.fake_provider.contracts.claims import Basis, Claim, Level, Seconds, Strict, unsaid
+from sendtwice.fake_provider.contracts.groups import (
+    CHARSETS,
+    Approval,
+    Batch,
+    Events,
+    Fingerprint,
+    Hints,
+    Key,
+    Lease,
+    Lookup,
+    Outcomes,
+    Reconciliation,
+    Replay,
+    Resends,
+    Retention,
+    Scheduled,
+    ScopePart,
+    Storage,
+)
+from sendtwice.fake_provider.contracts.wire import (
+    HEADER_NAME,
+    AnswerClass,
+    Answers,
+    AnswerShape,
+    Code,
+    MailPlaces,
+    Marker,
+    Route,
+    Status,
+    key_place,
+    several,
+)
+
+__all__ = [
+    "CHARSETS",
+    "HEADER_NAME",
+    "AnswerClass",
+    "AnswerShape",
+    "Basis",
+    "Check",
+    "Claim",
+    "Code",
+    "Contract",
+    "Key",
+    "Level",
+    "MailPlaces",
+    "Marker",
+    "Route",
+    "Status",
+    "Storage",
+    "key_place",
+]
+
+#: What a server looks at before it sends, and may do in any order (D7).
+Check = Literal["auth", "rate_limit", "key", "validation", "in_progress", "mismatch", "replay"]
+
+#: The name of the route that is the contract's ``request``.
+SEND = "send"
 
 
 class Contract(Strict):
@@ -291,40 +109,102 @@ class Contract(Strict):
     request: Route
     routes: dict[str, Route] = {}
     mail: MailPlaces = MailPlaces()
-    delivery: Claim[Literal["inline", "queued"]] = unknown()
+    dry_run: str | None = None  # "query:NAME" or "body:/POINTER": such a request stores, reserves and sends nothing
+    dry_run_status: Status | None = None  # with what it is answered, where that is not what a send is answered with
+    delivery: Claim[Literal["inline", "queued"]] = unsaid()
+    effects: Claim[Literal["per-message", "per-recipient"]] = unsaid()
     key: Key = Key()
-    scope: Claim[list[Literal["tenant", "mailbox", "path", "method"]]] = unknown()
+    scope: Claim[list[ScopePart]] = unsaid()
     fingerprint: Fingerprint = Fingerprint()
     duplicates: Claim[Literal["replay", "replay_current", "refuse", "redirect", "accept", "execute", "resume"]] = (
-        unknown()
+        unsaid()
     )
-    mismatch: Claim[Literal["refuse", "replay", "execute"]] = unknown()
-    concurrent: Claim[Literal["refuse", "wait", "execute"]] = unknown()
-    order: Claim[list[str]] = unknown()
+    mismatch: Claim[Literal["refuse", "replay", "execute"]] = unsaid()
+    concurrent: Claim[Literal["refuse", "wait", "execute"]] = unsaid()
+    waits: Claim[Seconds] = unsaid()  # how long a repeat waits for the first, at most
+    order: Claim[list[Check]] = unsaid()
     replay: Replay = Replay()
     outcomes: Outcomes = Outcomes()
-    second_after_unknown: Claim[Literal["forbidden", "permitted"]] = unknown()
-    lease: Claim[Seconds] = unknown()
-    reconciliation: Claim[Seconds] = unknown()
+    second_after_unknown: Claim[Literal["forbidden", "permitted"]] = unsaid()
+    lease: Lease = Lease()
+    reconciliation: Reconciliation = Reconciliation()
     retention: Retention = Retention()
-    store_failure: Claim[Literal["closed", "open"]] = unknown()
-    answers: dict[AnswerClass, list[AnswerShape]]
+    store_failure: Claim[Literal["closed", "open"]] = unsaid()
+    hints: Hints = Hints()
+    batch: Batch | None = None
+    approval: Approval | None = None
+    scheduled: Scheduled | None = None
+    lookup: Lookup | None = None
+    events: Events | None = None
+    propagation: Claim[Literal["forwarded", "not-forwarded"]] = unsaid()
+    resends: Resends | None = None
+    variables: list[str] = []  # the environment variables by which the vendor's SDKs are pointed elsewhere
+    answers: Answers
     levels: dict[str, Level] = {}
     capabilities: list[str] = []
 
-    @field_validator("answers", mode="before")
-    @classmethod
-    def _shapes(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        return {name: shape if isinstance(shape, list) else [shape] for name, shape in given.items()}
+    _shapes = field_validator("answers", mode="before")(several)
 
     @model_validator(mode="after")
-    def _accepts_something(self) -> Self:
+    def _holds_together(self) -> Self:
         if AnswerClass.ACCEPTED not in self.answers:
             raise ValueError("answers has no 'accepted'; say how a first successful send is answered")
+        if SEND in self.routes:
+            raise ValueError(f"routes has a route {SEND!r}, which is the name of request; give it another name")
+        if self.batch is not None and self.batch.route not in self.routes:
+            raise ValueError(f"batch.route is {self.batch.route!r}, and routes has none of that name; add it")
+        low, high = self.retention.at_least.value, self.retention.at_most.value
+        if low is not None and high is not None and low > high:
+            raise ValueError(f"retention.at_least is {low:g} and at_most {high:g}; a floor lies below its ceiling")
         return self
 
-    def shapes(self, kind: AnswerClass) -> list[AnswerShape]:
-        """Return the declared looks of one class of answer; empty when the contract names none."""
-        return self.answers.get(kind, [])
+    def shapes(self, kind: AnswerClass, route: str = SEND) -> list[AnswerShape]:
+        """Return the declared looks of one class of answer on a route; empty when the contract names none."""
+        own = self.routes[route].answers if route in self.routes else {}
+        return own.get(kind) or self.answers.get(kind, [])
+
+    def route(self, name: str) -> Route:
+        """Return a route by its name; :data:`SEND` is the contract's request."""
+        return self.request if name == SEND else self.routes[name]
+
+    def takes_key(self, name: str) -> Literal["optional", "required", "ignored", "unknown"]:
+        """Return whether a route takes a key; ``ignored`` where none guards anything."""
+        own = self.route(name).key
+        if own is not None:
+            return own
+        if self.route(name).does not in ("send", "draft"):
+            return "ignored"
+        presence = self.key.presence
+        if not presence.judged:
+            return "unknown"
+        match presence.value:
+            case "none":
+                return "ignored"
+            case "required":
+                return "required"
+        return "optional"
+
+    def key_at(self, name: str) -> str:
+        """Return where a route has its key."""
+        return self.route(name).key_at or self.key.at
+
+    def can_do(self) -> set[str]:
+        """Return what targets of this contract can do beyond plain sends."""
+        own = {"batch": self.batch, "approval": self.approval}
+        return {*self.capabilities, *(name for name, group in own.items() if group is not None)}
+
+
+def as_claims(contract: Contract) -> dict[str, Claim[Any]]:
+    """Return every claim of a contract by its dotted name, in the order of the file."""
+    found: dict[str, Claim[Any]] = {}
+
+    def walk(model: Strict, prefix: str) -> None:
+        for field, info in type(model).model_fields.items():
+            item, name = getattr(model, field), f"{prefix}{info.alias or field}"
+            if isinstance(item, Claim):
+                found[name] = item
+            elif isinstance(item, Strict) and field not in ("request", "mail"):
+                walk(item, f"{name}.")
+
+    walk(contract, "")
+    return found

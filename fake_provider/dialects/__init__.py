@@ -1,9 +1,16 @@
 """How a target hands over its mail: a name, the contract that is then kept, and how to be pointed at it.
 
-A dialect is data: its contract file says what a request looks like, what the answers are, and whether the
-vendor deduplicates by key.  In the runner's process a dialect is an emulator of that contract in front of
-the ledger, so
-``resend`` takes a key once as documented, and ``generic`` takes every mail.
+A dialect is data: its contract file says what a request looks like, where its mail stands, what the answers are, and
+whether the vendor deduplicates by key. In the runner's process a dialect is an emulator of that contract in front of
+the ledger, so ``resend`` takes a key once as documented, and ``generic`` takes every mail. What the data is read with:
+
+===============  =============================================================
+:mod:`bodies`    a request's body, in JSON or as a form
+:mod:`mails`     the mail in it: addresses in all their forms, MIME
+:mod:`dry_runs`  whether it asks for nothing to be sent
+:mod:`resends`   which attempts a vendor's own library made by itself
+:mod:`shapes`    an answer in the vendor's words
+===============  =============================================================
 """
 
 from __future__ import annotations
@@ -14,13 +21,6 @@ from dataclasses import dataclass
 from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.contracts import Contract
 from sendtwice.fake_provider.documents import BadFileError
-
-#: The environment variables by which vendors' own SDKs are pointed at another server.
-ENVIRONMENT: dict[str, tuple[str, ...]] = {
-    "generic": (),
-    "resend": ("RESEND_BASE_URL", "RESEND_API_URL"),
-    "rasket": ("RASKET_API_URL",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +55,4 @@ def load(name: str) -> Dialect:
 def of(contract: Contract) -> Dialect:
     """Return the dialect of a contract."""
     # Nothing is known of a generic provider, its paths neither.
-    return Dialect(contract.name, contract, ENVIRONMENT.get(contract.name, ()), contract.name == "generic")
+    return Dialect(contract.name, contract, tuple(contract.variables), contract.name == "generic")

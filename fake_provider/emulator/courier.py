@@ -1,6 +1,7 @@
-"""Seeing mail through: hand over, note what is known, store or release the answer.
+"""Seeing mail through: hand over, note what is known, go on with patience.
 
-Each hand-over is a task of its own, which no caller can cancel by hanging up.
+Each hand-over is a task of its own, which no caller can cancel by hanging up. What becomes of the key in the end is
+decided in :mod:`endings`.
 
 Why it may be killed between any two instructions, and keep its contract (``q`` queued, ``h`` handing):
 
@@ -14,7 +15,11 @@ from ``handing`` on       entry, message h       handed over again if the provid
 outcome noted             message sent/refused   the answer is stored from it
 provider was busy         message q, or nothing  handed over, or the retry is the first request
 answer stored             all of it              the retry gets a replay
+draft stored              message pending        a person approves it, once
+approval committed        message q              handed over now; to approve it again is refused
 ========================  =====================  ======================================================
+
+(A contract that says what becomes of the key in a crash is kept to that instead.)
 
 One more rule keeps unknown honest: after a hand-over whose outcome is not known, a provider that is busy or
 refuses says something about the repetition only. The first may have been taken, so the message is not free
@@ -29,45 +34,45 @@ import itertools
 import logging
 import sqlite3
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sendtwice.fake_provider.clock import Clock
 from sendtwice.fake_provider.contracts.model import AnswerClass, Contract
 from sendtwice.fake_provider.emulator.answers import Told, render
-from sendtwice.fake_provider.emulator.store import Message, State, Store
+from sendtwice.fake_provider.emulator.endings import Endings, Job
+from sendtwice.fake_provider.emulator.events import Telling
+from sendtwice.fake_provider.emulator.records import OPEN, Message, State
+from sendtwice.fake_provider.emulator.store import Store
 from sendtwice.fake_provider.emulator.upstream import Kind, Upstream
+
+__all__ = ["Courier", "Job"]
 
 _log = logging.getLogger(__name__)
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0
-_OPEN = frozenset({State.QUEUED, State.HANDING})
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Messages that one request asked for, and the entry that guards them."""
-
-    entry: int | None
-    messages: Sequence[Message]
-    batch: bool = False
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The ids of the messages, in the order of the request."""
-        return tuple(message.id for message in self.messages)
 
 
 class Courier:
     """Takes stored messages to the provider."""
 
     def __init__(
-        self, contract: Contract, upstream: Upstream, store: Store, clock: Clock, *, retries_for: float
+        self,
+        contract: Contract,
+        upstream: Upstream,
+        store: Store,
+        clock: Clock,
+        *,
+        telling: Telling,
+        retries_for: float,
     ) -> None:
         """Hand over to ``upstream``; one that is busy is tried again for ``retries_for`` seconds."""
         self.contract, self.upstream, self.store, self.clock = contract, upstream, store, clock
+        self.endings = Endings(contract, store, clock, telling)
+        self.telling = telling
         self._retries_for = retries_for
+        self._forwards = contract.propagation.played("not-forwarded") == "forwarded"
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._later: set[asyncio.Task[Any]] = set()
         self._running: dict[int, asyncio.Task[Any]] = {}
         self._stopping = asyncio.Event()
 
@@ -78,7 +83,8 @@ class Courier:
         guarded = sorted((m for m in unfinished if m.entry is not None), key=lambda m: m.entry or 0)
         for number, group in itertools.groupby(guarded, key=lambda m: m.entry):
             entry = self.store.entry(number or 0)
-            self._take_up(Job(number, list(group), batch=entry.batch if entry else False))
+            assert entry is not None  # a message leaves its entry in the transaction that deletes it
+            self._take_up(Job(number, list(group), entry.batch, entry.route))
         for message in unfinished:
             if message.entry is None:
                 self._take_up(Job(None, [message]))
@@ -86,7 +92,9 @@ class Courier:
     async def stop(self) -> None:
         """Let hand-overs that have begun come to their end; what waits stays queued on disk."""
         self._stopping.set()
-        tasks = list(self._tasks)
+        for task in self._later:
+            task.cancel()
+        tasks = [*self._tasks, *self._later]
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=10)
             for task in late:
@@ -94,7 +102,7 @@ class Courier:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def settled(self) -> None:
-        """Wait until no message is on its way."""
+        """Wait until no message is on its way; one that waits for its time is not."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
@@ -102,13 +110,31 @@ class Courier:
         """Return the task that works on an entry."""
         return self._running.get(entry)
 
+    def resumable(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the messages of a request that stopped; those in doubt may go on where the provider deduplicates."""
+        for message in messages:
+            if message.state is State.UNKNOWN and self._repeatable(message):
+                self.endings.mark(message, State.HANDING)
+        return [self.store.message(message.id) or message for message in messages]
+
     def send(self, job: Job) -> asyncio.Task[Told]:
         """Hand over once, for a caller that waits for the answer."""
         return self._spawn(self._send(job), job.entry)
 
-    def queue(self, job: Job) -> None:
-        """Hand over with patience, after the answer was given."""
-        self._spawn(self._see_through(job, job.messages), job.entry)
+    def queue(self, job: Job, messages: Sequence[Message] | None = None) -> None:
+        """Hand over with patience what is left of a job; what has a time of its own not before it."""
+        left = job.messages if messages is None else messages
+        due = max((message.due or 0.0 for message in left), default=0.0)
+        if due <= self.clock.now():
+            self._spawn(self._see_through(job, left), job.entry)
+            return
+        task = asyncio.get_running_loop().create_task(self._wait_for(due, job, left))
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+    async def _wait_for(self, due: float, job: Job, left: Sequence[Message]) -> None:
+        await self.clock.reached(due)
+        self._spawn(self._see_through(job, left), job.entry)
 
     def _spawn(self, work: Coroutine[Any, Any, Any], entry: int | None) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
@@ -127,45 +153,45 @@ class Courier:
     async def _send(self, job: Job) -> Told:
         """Hand over once, while the caller waits for the answer."""
         try:
-            states = [await self._hand_over(message, doubtful=False) for message in job.messages]
-            told, goes_on = self._conclude(job, states)
+            states = [
+                await self._hand_over(job, message, doubtful=message.state is State.HANDING) for message in job.messages
+            ]
+            told, goes_on = self.endings.conclude(job, states)
         except sqlite3.Error as error:
             # The mail may be out, and that could not be written down: what is on disk says handing.
-            return render(self.contract, AnswerClass.UNKNOWN, message=f"The store failed: {error}.")
+            return render(self.contract, AnswerClass.UNKNOWN, route=job.route, message=f"The store failed: {error}.")
         if goes_on and not self._stopping.is_set():
-            left = [_at(m, state) for m, state in zip(job.messages, states, strict=True) if state in _OPEN]
-            self._spawn(self._see_through(job, left), job.entry)
+            left = [m for m, state in zip(job.messages, states, strict=True) if state in OPEN]
+            doubtful = frozenset(m.id for m, state in zip(job.messages, states, strict=True) if state is State.HANDING)
+            self._spawn(self._see_through(job, left, doubtful), job.entry)
         return told
 
-    async def _see_through(self, job: Job, messages: Sequence[Message]) -> None:
+    async def _see_through(self, job: Job, messages: Sequence[Message], doubtful: frozenset[str] | None = None) -> None:
         """Hand over with patience, with nobody waiting."""
+        if doubtful is None:
+            doubtful = frozenset(message.id for message in messages if message.state is State.HANDING)
         try:
-            await self._to_the_end(job, messages)
+            states = await asyncio.gather(*(self._patiently(job, m, doubtful=m.id in doubtful) for m in messages))
+            if not (self._stopping.is_set() and OPEN & set(states)):  # else it goes on from here after the next start
+                self.endings.conclude(job, self._states(job, messages, states), final=True)
         except sqlite3.Error:
             # What is on disk is true as far as it goes: the next start takes it up from there.
             _log.exception("the store failed; what was being sent goes on after a restart")
 
-    async def _to_the_end(self, job: Job, messages: Sequence[Message]) -> None:
-        states = await asyncio.gather(*map(self._patiently, messages))
+    def _states(self, job: Job, messages: Sequence[Message], states: Sequence[State]) -> list[State]:
+        """Return the states of all messages of a job, of which some were at their end before."""
         ended = {message.id: state for message, state in zip(messages, states, strict=True)}
-        if self._stopping.is_set() and _OPEN & set(ended.values()):
-            return  # it goes on from here when the store is opened again
-        entry = None if job.entry is None else self.store.entry(job.entry)
-        if entry is not None and entry.answer is None:
-            known = [ended.get(m.id, m.state) for m in self.store.messages(entry.number)]
-            self._conclude(job, known, final=True)
-            return
-        for message in messages:
-            if ended[message.id] is State.QUEUED:
-                self.store.mark(message, State.REFUSED)
+        known = {} if job.entry is None else {m.id: m.state for m in self.store.messages(job.entry)}
+        return [ended.get(m.id) or known.get(m.id) or m.state for m in job.messages]
 
-    async def _patiently(self, message: Message) -> State:
+    async def _patiently(self, job: Job, message: Message, *, doubtful: bool) -> State:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._retries_for
-        wait, state = _FIRST_WAIT, message.state
+        wait = _FIRST_WAIT
         while True:
-            state = await self._hand_over(message, doubtful=state is State.HANDING)
-            if state not in _OPEN:
+            state = await self._hand_over(job, message, doubtful=doubtful)
+            doubtful = state is State.HANDING
+            if state not in OPEN:
                 return state
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), wait)
@@ -174,16 +200,21 @@ class Courier:
             if loop.time() >= until:
                 break
             wait = min(wait * 2, _LONGEST_WAIT)
-        if state is State.HANDING:
+        if doubtful:
             state = State.UNKNOWN
-            self.store.mark(message, state)
+            self.endings.mark(message, state)
         return state
 
-    async def _hand_over(self, message: Message, *, doubtful: bool) -> State:
+    async def _hand_over(self, job: Job, message: Message, *, doubtful: bool) -> State:
         """Hand a message over and note what is known of it: HANDING when asking again is safe and needed."""
-        self.store.mark(message, State.HANDING)
-        outcome = await self.upstream.send(message.mail, message.id)
-        in_doubt = State.HANDING if self._repeatable(message) else State.UNKNOWN
+        if not self.store.begin(message, self.clock.now()):
+            # Somebody else has ended it: a repeat that took its key over, or an event that told its outcome.
+            known = self.store.message(message.id)
+            return State.REFUSED if known is None else known.state
+        forwarded = message.mail.key if self._forwards and not job.batch else None
+        outcome = await self.upstream.send(message.mail, forwarded or message.id)
+        known = self.store.message(message.id) or message
+        in_doubt = State.HANDING if self._repeatable(known) else State.UNKNOWN
         match outcome.kind:
             case Kind.SENT:
                 state = State.SENT
@@ -193,60 +224,19 @@ class Courier:
                 state = in_doubt if doubtful else State.QUEUED
             case _:
                 state = in_doubt
-        self.store.mark(message, state, provider=outcome.id)
+        if known.reconciled and state is not State.SENT:
+            return known.state  # an event came before the answer, and knows more than that
+        self.endings.mark(message, state, provider=outcome.id)
         return state
 
     def _repeatable(self, message: Message) -> bool:
         """Whether the provider would still know the key under which it may have taken this message."""
-        age = self.clock.now() - message.created
+        age = self.clock.now() - (message.handed or message.created)
         return self.upstream.deduplicates and age < self.upstream.remembers
-
-    def _conclude(self, job: Job, states: Sequence[State], *, final: bool = False) -> tuple[Told, bool]:
-        """Store or release what came of a request; return its answer, and whether the hand-over goes on.
-
-        ``final``: patience is at its end, so nothing may be left open.
-        """
-        outcomes = self.contract.outcomes
-        if State.HANDING in states or State.UNKNOWN in states:
-            told, policy = AnswerClass.UNKNOWN, outcomes.unknown.played("kept")
-        elif State.SENT in states:
-            told, policy = AnswerClass.ACCEPTED, "stored"
-        elif State.QUEUED in states:
-            told, policy = AnswerClass.FAILED, outcomes.provider_busy.played("released")
-        else:
-            told, policy = AnswerClass.REFUSED, outcomes.provider_refused.played("stored")
-        goes_on = not final and bool(_OPEN & set(states)) and policy != "released"
-        if job.entry is None:
-            if told is AnswerClass.FAILED:
-                self.store.release(None, job.messages)
-                goes_on = False
-        elif policy == "released":
-            self.store.release(job.entry, job.messages)
-        elif policy == "stored" or (final and told is AnswerClass.FAILED):
-            start = self.contract.retention.start.played("first-receipt")
-            counted = self.clock.now() if start in {"completion", "first-success"} else None
-            self.store.settle(job.entry, told, counted=counted)
-        if final and policy != "released":
-            for message, state in zip(job.messages, states, strict=True):
-                if state is State.QUEUED:
-                    self.store.mark(message, State.REFUSED)
-        return render(self.contract, told, ids=job.ids, batch=job.batch), goes_on
 
     def _take_up(self, job: Job) -> None:
         """Go on with what a dead process left."""
-        left: list[Message] = []
-        for message in job.messages:
-            if message.state is State.HANDING and not self._repeatable(message):
-                self.store.mark(message, State.UNKNOWN)
-            elif message.state in _OPEN:
-                left.append(message)
+        repeatable = all(map(self._repeatable, job.messages))
+        left = self.endings.after_crash(job, repeatable=repeatable)
         if left:
-            self._spawn(self._see_through(job, left), job.entry)
-        elif job.entry is not None:
-            entry = self.store.entry(job.entry)
-            if entry is not None and entry.answer is None:
-                self._conclude(job, [m.state for m in self.store.messages(job.entry)], final=True)
-
-
-def _at(message: Message, state: State) -> Message:
-    return Message(message.id, message.entry, state, message.created, message.mail)
+            self.queue(job, left)

@@ -1,30 +1,45 @@
-"""The engine: decides what a request gets.
+"""The engine: what comes in, what is done about it, what goes out.
 
-Deciding is synchronous: from the look at a key to the claim there is no await, and the store's transaction
-makes it one step on disk too.  What has been claimed goes to the :mod:`courier`, which sees it through,
-whether or not its caller still waits.
+A request is read (:mod:`requests`), then answered by whoever the route is for: :mod:`repeats` decides about sends and
+drafts, :mod:`drafts` launches and rejects, :mod:`lookups` tells and learns what became of a message. Deciding is
+synchronous: from the look at a key to the claim there is no await, and the store's transaction makes it one step on
+disk too. What has been claimed goes to the :mod:`courier`, which sees it through, whether or not its caller waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
+import functools
+import json
 import sqlite3
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sendtwice.fake_provider.clock import Clock
-from sendtwice.fake_provider.contracts.model import AnswerClass, Contract
-from sendtwice.fake_provider.emulator.answers import Told, render, with_status
+from sendtwice.fake_provider.contracts.model import SEND, AnswerClass, Contract
+from sendtwice.fake_provider.dialects import resends
+from sendtwice.fake_provider.emulator.answers import POSITIVE, Told, refused, render, with_status
+from sendtwice.fake_provider.emulator.asked import Asked, Refusal
 from sendtwice.fake_provider.emulator.courier import Courier, Job
-from sendtwice.fake_provider.emulator.requests import Asked, Refusal, read
-from sendtwice.fake_provider.emulator.store import Claim, Entry, Store
-from sendtwice.fake_provider.emulator.upstream import Upstream
+from sendtwice.fake_provider.emulator.drafts import Drafts
+from sendtwice.fake_provider.emulator.events import Telling
+from sendtwice.fake_provider.emulator.lookups import Lookups
+from sendtwice.fake_provider.emulator.repeats import Repeats, Step
+from sendtwice.fake_provider.emulator.replays import Replays
+from sendtwice.fake_provider.emulator.requests import read
+from sendtwice.fake_provider.emulator.store import Store
+from sendtwice.fake_provider.emulator.upstream import Kind, Upstream
 from sendtwice.fake_provider.faults import Fault
 from sendtwice.fake_provider.ledger import Mail
 from sendtwice.fake_provider.messages import Request, Response
+
+#: Called with the type and the data of what has happened, once it is on disk.
+Emit = Callable[[str, dict[str, Any]], None]
+
+#: Checks that are made of a whole batch, also where each of its mails has a key of its own.
+_OF_ALL = ("edge", "auth", "rate_limit", "validation")
 
 
 @dataclass(slots=True)
@@ -47,6 +62,10 @@ class Exchange:
         """Return an answer of another kind (a status or an answer class), with nothing committed."""
         return self.emulator.answer(self.asked, what)
 
+    def hung_up(self) -> None:
+        """Learn that the caller has gone before its answer."""
+        self.emulator.hung_up(self.asked)
+
 
 class Emulator:
     """A send API that keeps a contract."""
@@ -62,21 +81,39 @@ class Emulator:
         asked_faults: Callable[[Asked], tuple[Fault, ...] | Refusal] | None = None,
         any_path: bool = False,
         retries_for: float = 30.0,
-        waits_for: float = 10.0,
+        waits_for: float | None = None,
+        emit: Emit | None = None,
     ) -> None:
         """Keep ``contract`` in front of ``upstream``.
 
         ``identify`` names the operation of a mail; ``asked_faults`` reads faults from a request itself, or
         refuses one that asks for what nobody knows; a busy provider is tried again for ``retries_for``
-        seconds; a repeat waits ``waits_for`` seconds for the first.
+        seconds; a repeat waits ``waits_for`` seconds for the first, or as long as the contract says. ``emit`` is called
+        for every event that the store now holds: :meth:`Store.events_after` has them all, also after a crash.
         """
         self.contract, self.upstream = contract, upstream
         self.store = store or Store()
         self.clock = clock or Clock()
+        if emit is not None:
+            self.store.told = emit
         self._identify = identify or (lambda _: None)
         self._asked_faults = asked_faults or (lambda _: ())
-        self._any_path, self._waits_for = any_path, waits_for
-        self._courier = Courier(contract, upstream, self.store, self.clock, retries_for=retries_for)
+        self._any_path = any_path
+        self._waits_for = contract.waits.played(10.0) if waits_for is None else waits_for
+        telling = Telling(contract)
+        self._courier = Courier(contract, upstream, self.store, self.clock, telling=telling, retries_for=retries_for)
+        replays = Replays(contract, telling)
+        self._repeats = Repeats(self._courier, replays)
+        lookups = Lookups(self._courier, replays)
+        drafts = Drafts(self._courier, lookups)
+        self._acts: dict[str, Callable[[Asked], Told | Job]] = {
+            "launch": drafts.launch,
+            "reject": drafts.reject,
+            "resolve": lookups.resolve,
+            "reconcile": lookups.reconcile,
+            "read": lookups.read,
+            "nothing": self._nothing,
+        }
 
     async def start(self) -> None:
         """Take up what an earlier process left; requests may come in at once."""
@@ -94,13 +131,19 @@ class Emulator:
 
     def begin(self, request: Request) -> Exchange:
         """Understand a message, changing nothing."""
-        asked = read(self.contract, request, any_path=self._any_path)
+        asked = read(self.contract, request, any_path=self._any_path, now=self.clock.now())
         operation = next((found for mail in asked.mails if (found := self._identify(mail))), None)
-        notes = {"mail": asked.mail, "route": asked.route}
+        notes = {
+            "mail": asked.mail,
+            "route": asked.route,
+            "dry_run": asked.dry_run,
+            **resends.notes(self.contract, request),
+        }
         faults = self._asked_faults(asked)
         if isinstance(faults, Refusal):
-            asked, faults = replace(asked, refusal=faults), ()
-        return Exchange(self, asked, operation, asked.key, faults, notes=notes)
+            check = "server" if faults.kind is AnswerClass.FAILED else "edge"
+            asked, faults = replace(asked, refusals=(*asked.refusals, (check, faults))), ()
+        return Exchange(self, asked, operation, None if asked.made else asked.key, faults, notes=notes)
 
     def answer(self, asked: Asked, what: str | float) -> Told:
         """Return an answer that a fault asks for."""
@@ -108,120 +151,82 @@ class Emulator:
         seed = f"{asked.scope}\n{asked.key}" if asked.key is not None else str(uuid.uuid4())
         numbers = range(max(len(asked.mails), 1))
         ids = tuple(str(uuid.uuid5(uuid.NAMESPACE_OID, f"{seed}\n{number}")) for number in numbers)
+        route = asked.route or SEND
         if isinstance(what, str) and not what.isdecimal():
-            return render(self.contract, AnswerClass(what), ids=ids, batch=asked.batch)
-        return with_status(self.contract, int(what), ids)
+            kind = AnswerClass(what)
+            return render(self.contract, kind, route=route, ids=ids, recipients=asked.recipients, batch=asked.batch)
+        return with_status(self.contract, int(what), ids, route=route)
 
     async def perform(self, asked: Asked) -> Told:
         """Do what a request asks, once."""
+        if asked.items and not any(asked.refused(check) for check in _OF_ALL):
+            return await self._each(asked)
         until = asyncio.get_running_loop().time() + self._waits_for
         try:
             while True:
                 step = self._decide(asked)
                 if isinstance(step, Told):
                     return step
-                if isinstance(step, Job):
+                if not isinstance(step, asyncio.Task):
                     return await asyncio.shield(self._courier.send(step))
                 left = until - asyncio.get_running_loop().time()
                 if left <= 0:
-                    return self._in_progress()
+                    return self._repeats.in_progress(asked)
                 await asyncio.wait({step}, timeout=left)
         except sqlite3.Error as error:
+            if asked.does == "send" and self.contract.store_failure.played("closed") == "open":
+                return await self._unguarded(asked)
             # Before the claim is written nothing has happened, so to refuse is safe (and to send unguarded
             # is not).
-            return render(self.contract, AnswerClass.FAILED, message=f"The store failed: {error}.")
+            message = f"The store failed: {error}."
+            return render(self.contract, AnswerClass.FAILED, route=asked.route or SEND, message=message)
+        except asyncio.CancelledError:
+            self.hung_up(asked)
+            raise
 
-    # --- Deciding ------------------------------------------------------------------------------------------
+    def hung_up(self, asked: Asked) -> None:
+        """Do with a key what the contract does when its caller hangs up before the answer."""
+        self._repeats.hung_up(asked)
 
-    def _decide(self, asked: Asked) -> Told | Job | asyncio.Task[Any]:
-        """Return the answer, a send that has been claimed, or the first request that a repeat waits for."""
+    def _decide(self, asked: Asked) -> Step:
+        edge = asked.refused("edge")
+        if edge is not None:
+            return refused(self.contract, edge, route=asked.route or SEND)
+        act = self._acts.get(asked.does)
+        return self._repeats.decide(asked, None if act is None else functools.partial(act, asked))
+
+    def _nothing(self, asked: Asked) -> Told:
+        return render(self.contract, AnswerClass.ACCEPTED, route=asked.route or SEND, ids=[str(uuid.uuid4())])
+
+    async def _each(self, asked: Asked) -> Told:
+        """Send a batch in which each mail has a key of its own, and answer for each."""
+        told = await asyncio.gather(*(self.perform(item) for item in asked.items))
+        if not any(one.kind in POSITIVE for one in told):
+            return told[0]
+        ids = [str(uuid.uuid4()) for _ in told]
+        whole = render(self.contract, AnswerClass.ACCEPTED, route=asked.route or SEND, ids=ids, batch=True)
+        body: Any = json.loads(whole.body)
+        answers = [json.loads(one.body) if one.body else None for one in told]
+        if isinstance(body, dict):
+            body = {name: answers if isinstance(value, list) else value for name, value in body.items()}
+        else:
+            body = answers
+        return replace(whole, body=json.dumps(body, separators=(",", ":")).encode(), replay=all(t.replay for t in told))
+
+    async def _unguarded(self, asked: Asked) -> Told:
+        """Send without the store, as an API does that fails open."""
         if asked.refusal is not None:
-            return self._refused(asked, asked.refusal)
-        if not asked.claims or self.contract.duplicates.played("replay") == "execute":
-            return self._accept(asked, None)
-        return self._accept(asked, self._claimed(asked))
-
-    def _accept(self, asked: Asked, claimed: Entry | Job | None) -> Told | Job | asyncio.Task[Any]:
-        if isinstance(claimed, Entry):
-            return self._repeat(asked, claimed)
-        job = claimed or Job(None, self.store.add(asked.mails, now=self.clock.now()), asked.batch)
-        if not self._queued or self.upstream.immediate:
-            # A ledger of our own is written before the answer: what was accepted can be counted at once.
-            return job
-        self._courier.queue(job)
-        return render(self.contract, AnswerClass.ACCEPTED, ids=job.ids, batch=asked.batch)
-
-    def _claimed(self, asked: Asked, *, refusal: str | None = None) -> Entry | Job:
-        now = self.clock.now()
-        limit = self.contract.retention.at_most.played(self.contract.retention.at_least.played(math.inf))
-        answer = AnswerClass.ACCEPTED if self._queued else None
-        claimed = self.store.claim(
-            Claim(asked.scope, asked.key or "", asked.fingerprint, asked.batch),
-            asked.mails if refusal is None else (),
-            now=now,
-            forget_before=now - limit if math.isfinite(limit) else None,
-            answer=answer if refusal is None else AnswerClass.REFUSED,
-            note=refusal,
+            return refused(self.contract, asked.refusal, route=asked.route or SEND)
+        outcomes = [await self.upstream.send(mail, str(uuid.uuid4())) for mail in asked.mails]
+        kinds = {outcome.kind for outcome in outcomes}
+        order = (
+            (Kind.UNKNOWN, AnswerClass.UNKNOWN),
+            (Kind.SENT, AnswerClass.ACCEPTED),
+            (Kind.BUSY, AnswerClass.FAILED),
+            (Kind.REFUSED, AnswerClass.REFUSED),
         )
-        return claimed if isinstance(claimed, Entry) else Job(*claimed, asked.batch)
-
-    @property
-    def _queued(self) -> bool:
-        return self.contract.delivery.played("inline") == "queued"
-
-    def _refused(self, asked: Asked, refusal: Refusal) -> Told:
-        stores = self.contract.outcomes.invalid.played("released") == "stored"
-        if stores and asked.claims and refusal.kind is AnswerClass.REFUSED and refusal.status is None:
-            claimed = self._claimed(asked, refusal=refusal.message)
-            if isinstance(claimed, Entry):
-                again = self._repeat(asked, claimed)
-                return again if isinstance(again, Told) else self._in_progress()
-        return render(self.contract, refusal.kind, message=refusal.message, status=refusal.status, ours=refusal.ours)
-
-    def _repeat(self, asked: Asked, entry: Entry) -> Told | Job | asyncio.Task[Any]:
-        """Decide what a key that is taken already means."""
-        contract = self.contract
-        running = self._courier.running(entry.number) if entry.answer is None else None
-        order = contract.order.played([])
-        running_first = running is not None and _before(order, "in_progress", "mismatch")
-        if entry.fingerprint != asked.fingerprint and not running_first:
-            match contract.mismatch.played("refuse"):
-                case "refuse":
-                    return render(contract, AnswerClass.CONFLICT)
-                case "execute":
-                    return self._accept(asked, None)
-        if entry.answer is not None:
-            return self._replayed(entry, entry.answer)
-        match contract.concurrent.played("refuse"):
-            case "wait" if running is not None:
-                return running
-            case "execute" if running is not None:
-                return self._accept(asked, None)
-        return self._in_progress()
-
-    def _replayed(self, entry: Entry, answer: AnswerClass) -> Told:
-        if self.contract.retention.start.played("first-receipt") == "last-use":
-            self.store.touch(entry.number, self.clock.now())
-        ids = tuple(message.id for message in self.store.messages(entry.number))
-        if self.contract.replay.id.played("same") == "new":
-            ids = tuple(str(uuid.uuid4()) for _ in ids)
-        match self.contract.duplicates.played("replay"):
-            case "refuse" | "redirect":
-                return render(self.contract, AnswerClass.DUPLICATE)
-            case "accept":
-                return render(self.contract, answer, ids=ids, batch=entry.batch, message=entry.note)
-        return render(self.contract, answer, ids=ids, batch=entry.batch, replay=True, message=entry.note)
-
-    def _in_progress(self) -> Told:
-        """Tell a repeat that its first request has no definite outcome yet, in the contract's own words."""
-        known = self.contract.answers
-        told = AnswerClass.IN_PROGRESS
-        if told not in known and AnswerClass.UNKNOWN in known:
-            told = AnswerClass.UNKNOWN
-        return render(self.contract, told)
-
-
-def _before(order: Sequence[str], first: str, second: str) -> bool:
-    """Whether a declared order of checks puts one before the other."""
-    names = [name.replace("-", "_") for name in order]
-    return first in names and second in names and names.index(first) < names.index(second)
+        kind = next(answer for outcome, answer in order if outcome in kinds)
+        ids = [outcome.id or str(uuid.uuid4()) for outcome in outcomes]
+        return render(
+            self.contract, kind, route=asked.route or SEND, ids=ids, recipients=asked.recipients, batch=asked.batch
+        )

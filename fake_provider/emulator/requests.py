@@ -1,4 +1,4 @@
-"""What a request asks, in the words of a contract: its mail, its key, and whose key that is.
+"""What a request asks, in the words of a contract: its route, its mail, its key, and whose key that is.
 
 Reading changes nothing and never fails: whatever is wrong with a request becomes a :class:`Refusal` in the
 result, with the class of answer that the contract gives it.  What a contract does not say is read
@@ -7,210 +7,156 @@ leniently, and a key that is sent to an API without keys is read too, for the le
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-from dataclasses import dataclass
+import time
+from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qsl
 
-from sendtwice.fake_provider.contracts.model import AnswerClass, Contract, Route
-from sendtwice.fake_provider.emulator import pointers
+from sendtwice.fake_provider.contracts.model import AnswerClass, Contract, MailPlaces, Route
+from sendtwice.fake_provider.dialects import bodies, dry_runs
+from sendtwice.fake_provider.dialects import mails as mail_reader
+from sendtwice.fake_provider.emulator import keys, pointers, routes
+from sendtwice.fake_provider.emulator.asked import Asked, Refusal
+from sendtwice.fake_provider.emulator.callers import Caller, scope_of
+from sendtwice.fake_provider.emulator.fingerprints import fingerprint
 from sendtwice.fake_provider.ledger import Mail
 from sendtwice.fake_provider.messages import Request
 
-_ANGLED = re.compile(r"<([^<>]*)>\s*$")
-_CHARSETS = {
-    "printable-ascii": re.compile(r"[ -~]*"),
-    "visible-ascii": re.compile(r"[!-~]*"),
-    "token": re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]*"),
-    "uuid": re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
-}
+__all__ = ["Asked", "Refusal", "read"]
+
+#: What is done with mail; all else is done with a message that is known already.
+_WITH_MAIL = ("send", "draft")
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a request goes no further: the class of its answer, and one sentence for a person."""
-
-    kind: AnswerClass
-    message: str
-    status: int | None = None
-    ours: bool = False  # said by the fake provider of itself: no vendor has a code for it
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One request, understood. ``claims`` says whether its key takes part in deduplication."""
-
-    route: str | None
-    path: str
-    mails: tuple[Mail, ...] = ()
-    batch: bool = False
-    key: str | None = None
-    claims: bool = False
-    scope: str = ""
-    fingerprint: str = ""
-    refusal: Refusal | None = None
-
-    @property
-    def mail(self) -> Mail | None:
-        """The mail; of a batch the first."""
-        return self.mails[0] if self.mails else None
-
-
-def read(contract: Contract, request: Request, *, any_path: bool = False) -> Asked:
-    """Understand a request."""
-    name, route = _route(contract, request, any_path=any_path)
-    if route is None:
-        status = 405 if name else 404
-        return Asked(None, request.path, refusal=Refusal(AnswerClass.REFUSED, "There is nothing here.", status))
-    body = _body(request)
-    items = body if isinstance(body, list) else [body]
-    key, problem = _key(contract, request, body)
-    mails = tuple(_mail(contract, item, key, request.body if items == [body] else None) for item in items)
+def read(contract: Contract, request: Request, *, any_path: bool = False, now: float | None = None) -> Asked:
+    """Understand a request that comes in ``now``."""
+    found = routes.find(contract, request, any_path=any_path)
+    name, route = found.name, found.route
+    now = time.time() if now is None else now
+    if name is None or route is None:
+        status = 405 if found.allowed else 404
+        refusal = Refusal(AnswerClass.REFUSED, "There is nothing here.", status, allow=found.allowed)
+        return Asked(None, request.path, refusals=(("edge", refusal),))
+    body = bodies.read(request)
+    caller = Caller.of(request)
+    given = keys.read(contract, name, request, body, now=now)
+    own_key = contract.approval is not None and contract.approval.own_key.played("refused") == "allowed"
+    edge = _header_missing(contract, request)
+    refusals = (*((("edge", edge),) if edge else ()), *caller.refusals(route, own_key=own_key))
     asked = Asked(
         name,
         request.path,
-        mails,
-        batch=isinstance(body, list),
-        key=key,
-        claims=key is not None and problem is None and contract.key.presence.played("optional") != "none",
-        scope=_scope(contract, request, mails),
-        fingerprint=_fingerprint(contract, request, body),
-        refusal=_header_missing(contract, request) or problem or _invalid(contract, items, mails),
+        route.does,
+        key=given.key,
+        made=given.made,
+        sent=given.sent,
+        first_sent=given.first_sent,
+        until=given.until,
+        account=caller.account,
+        id=found.id,
+        body=body,
+        query=request.query,
+        dry_run=route.does in _WITH_MAIL and dry_runs.asked(contract, request, body),
+        refusals=refusals,
     )
-    if problem is None or asked.refusal is not problem or contract.key.invalid.played("refuse") == "refuse":
+    if given.problem is not None and not asked.dry_run:
+        asked = replace(asked, refusals=(*refusals, ("key", given.problem)))
+    if route.does not in _WITH_MAIL:
+        return _without_mail(contract, route, request, caller, asked) if given.claims else asked
+    asked = _with_mail(contract, route, request, caller, asked, claims=given.claims and not asked.dry_run)
+    if contract.batch is None or not asked.batch or contract.batch.key.played("whole") == "whole" or asked.dry_run:
         return asked
-    # The contract lets an invalid key pass: the send goes out unguarded.
-    return Asked(name, asked.path, mails, asked.batch, key, refusal=_invalid(contract, items, mails), scope=asked.scope)
+    return replace(asked, items=tuple(_items(contract, route, request, caller, asked, now=now)))
 
 
-def _route(contract: Contract, request: Request, *, any_path: bool) -> tuple[str | None, Route | None]:
-    """Return the route that is asked for; a name without a route when only the method is wrong.
-
-    A path may have a prefix, because programs are pointed at a base URL that often has one.
-    """
-    path = request.path.rstrip("/") or "/"
-    routes = {"send": contract.request, **contract.routes}
-    named = [
-        (name, route)
-        for name, route in sorted(routes.items(), key=lambda pair: -len(pair[1].path))
-        if path.endswith(route.path.rstrip("/"))
-    ]
-    for name, route in named:
-        if route.method == request.method:
-            return name, route
-    if any_path and request.method == "POST":
-        return "send", contract.request
-    return (named[0][0] if named else None), None
-
-
-def _body(request: Request) -> Any:
-    kind = (request.header("content-type") or "").partition(";")[0].strip().lower()
-    if kind == "application/x-www-form-urlencoded":
-        fields: dict[str, Any] = {}
-        for name, value in parse_qsl(request.body.decode("utf-8", "replace")):
-            fields[name] = [*fields[name], value] if isinstance(fields.get(name), list) else value
-        return fields
-    return request.json()
-
-
-def _mail(contract: Contract, body: Any, key: str | None, raw: bytes | None) -> Mail:
-    places = contract.mail
-    recipients = _addresses(pointers.get(body, places.to))
-    for copies in ("/cc", "/bcc"):
-        recipients += _addresses(pointers.get(body, copies))
-    return Mail(
-        _text(pointers.get(body, places.sender)),
-        tuple(dict.fromkeys(recipients)),
-        _text(pointers.get(body, places.subject)),
-        _text(pointers.get(body, places.text)),
-        _text(pointers.get(body, places.html)),
-        key,
-        raw if raw is not None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
+def _without_mail(contract: Contract, route: Route, request: Request, caller: Caller, asked: Asked) -> Asked:
+    """Return a request under a key that asks for something else than mail."""
+    assert asked.route is not None
+    return replace(
+        asked,
+        claims=True,
+        scope=scope_of(contract, route, request, caller, (), batch=False),
+        fingerprint=fingerprint(contract, asked.route, request, asked.body, contract.mail),
     )
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        value = value.get("email") or value.get("address")
-    return "" if value is None else str(value)
+def _with_mail(
+    contract: Contract, route: Route, request: Request, caller: Caller, asked: Asked, *, claims: bool
+) -> Asked:
+    """Return a request with the mails that it asks for."""
+    assert asked.route is not None
+    places, body = route.mail or contract.mail, asked.body
+    listed = body if places.items is None else pointers.get(body, places.items)
+    batch = isinstance(listed, list)
+    items = listed if isinstance(listed, list) else [body]
+    key = None if asked.made else asked.key
+    mails = tuple(
+        mail_reader.read(places, item, key=key, raw=request.body if items == [body] else None) for item in items
+    )
+    problems = [_problem(places, item, mail) for item, mail in zip(items, mails, strict=True)]
+    flaws: tuple[tuple[int, str], ...] = ()
+    wrong = _too_many(contract, items) if batch else None
+    if wrong is None and any(problems):
+        if batch and contract.batch is not None and contract.batch.partial.played("refuse-all") == "accept-rest":
+            flaws = tuple((at, problem) for at, problem in enumerate(problems) if problem is not None)
+        if len(flaws) in (0, len(mails)):
+            wrong, flaws = next(filter(None, problems)), ()
+    taken = tuple(mail for mail, problem in zip(mails, problems, strict=True) if problem is None or not flaws)
+    invalid = () if wrong is None else (("validation", Refusal(AnswerClass.REFUSED, wrong)),)
+    due = pointers.get(body, contract.scheduled.at) if contract.scheduled and contract.scheduled.at else None
+    return replace(
+        asked,
+        mails=taken,
+        batch=batch,
+        claims=claims and (route.does == "send" or _drafts_once(contract)),
+        scope=scope_of(contract, route, request, caller, mails, batch=batch),
+        fingerprint=fingerprint(contract, asked.route, request, body, places),
+        refusals=(*asked.refusals, *invalid),
+        due=keys.moment(due),
+        flaws=flaws,
+    )
 
 
-def _addresses(value: Any) -> list[str]:
-    """Return bare addresses from the forms that APIs take: text, a list, objects with an ``email``."""
-    if isinstance(value, list):
-        return [address for item in value for address in _addresses(item)]
-    text = _text(value).strip()
-    several = [part.strip() for part in text.split(",")]
-    if len(several) > 1 and all("@" in part for part in several):
-        return [address for part in several for address in _addresses(part)]
-    angled = _ANGLED.search(text)
-    return [angled.group(1).strip() if angled else text] if text else []
+def _items(
+    contract: Contract, route: Route, request: Request, caller: Caller, whole: Asked, *, now: float
+) -> list[Asked]:
+    """Return the mails of a batch, each a request with a key of its own: in itself, or made from the batch's."""
+    assert whole.route is not None
+    places, name = route.mail or contract.mail, whole.route
+    bodies_of = whole.body if places.items is None else pointers.get(whole.body, places.items)
+    found = []
+    for at, body in enumerate(bodies_of):
+        alone = replace(request, body=json.dumps(body).encode())
+        given = keys.read(contract, name, alone, body, now=now) if _key_inside(contract, name) else None
+        key = given.key if given is not None else None if whole.key is None else f"{whole.key}/{at}"
+        problem = given.problem if given is not None else None
+        one = replace(
+            whole,
+            key=key,
+            sent=given.sent if given is not None else whole.sent,
+            body=body,
+            refusals=(*_beside(whole), *((("key", problem),) if problem is not None else ())),
+        )
+        inside = places.model_copy(update={"items": None})
+        claims = given.claims if given is not None else whole.claims
+        single = route.model_copy(update={"mail": inside})
+        item = _with_mail(contract, single, alone, caller, one, claims=claims)
+        found.append(replace(item, batch=False, scope=whole.scope))
+    return found
 
 
-def _key(contract: Contract, request: Request, body: Any) -> tuple[str | None, Refusal | None]:
-    """Return the key as it is compared, and what is wrong with it."""
-    rules = contract.key
-    carrier, _, name = rules.at.partition(":")
-    keyed = rules.presence.played("optional") != "none"
-    given: Any
-    if carrier == "header":
-        values = [_utf8(value) for value in request.all(name)]
-        given = values[0] if values else None
-        if keyed and len(values) > 1:
-            match rules.repeated.played("invalid"):
-                case "joined":
-                    given = ", ".join(values)
-                case "invalid":
-                    return given, Refusal(AnswerClass.KEY_INVALID, f"{name} is given more than once.")
-    elif carrier == "query":
-        given = request.query.get(name)
-    else:
-        given = pointers.get(body, name)
-    if given is not None and not isinstance(given, str):
-        return None, Refusal(AnswerClass.KEY_INVALID, f"The key at {name} is not text.") if keyed else None
-    if given == "" and rules.empty.played("invalid") == "absent":
-        given = None
-    if not keyed:
-        return given or None, None
-    if given is None:
-        if rules.presence.played("optional") == "required":
-            return None, Refusal(AnswerClass.KEY_MISSING, f"The key ({rules.at}) is missing.")
-        return None, None
-    key = _unquoted(given) if rules.form.played("bare") in {"quoted", "either"} else given
-    return (key.lower() if rules.case.played("sensitive") == "folded" else key), _key_problem(contract, key)
+def _beside(whole: Asked) -> tuple[tuple[str, Refusal], ...]:
+    """Return what is wrong with a batch apart from its keys and its mails."""
+    return tuple((check, refusal) for check, refusal in whole.refusals if check not in ("key", "validation"))
 
 
-def _utf8(value: str) -> str:
-    """Header values arrive as Latin-1; most senders mean UTF-8."""
-    try:
-        return value.encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        return value
+def _key_inside(contract: Contract, name: str) -> bool:
+    """Whether a key stands in a body, so that in a batch each mail can have its own."""
+    return contract.key_at(name).startswith("body:")
 
 
-def _unquoted(given: str) -> str:
-    """Read an sf-string (RFC 8941, 3.3.3); a bare key stays as it is."""
-    if len(given) >= 2 and given[0] == given[-1] == '"':
-        return re.sub(r'\\(["\\])', r"\1", given[1:-1])
-    return given
-
-
-def _key_problem(contract: Contract, key: str) -> Refusal | None:
-    rules = contract.key
-    least, most = rules.min.played(1), rules.max.played(-1)
-    if len(key) < least or 0 <= most < len(key):
-        bounds = f"{least} to {most}" if most >= 0 else f"at least {least}"
-        return Refusal(AnswerClass.KEY_INVALID, f"The key must have {bounds} characters.")
-    try:
-        key.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can carry and nothing can store
-        return Refusal(AnswerClass.KEY_INVALID, "The key must be Unicode text.")
-    pattern = _CHARSETS.get(rules.charset.played("any"))
-    if pattern is not None and not pattern.fullmatch(key):
-        return Refusal(AnswerClass.KEY_INVALID, f"The key must be {rules.charset.played('any')}.")
-    return None
+def _drafts_once(contract: Contract) -> bool:
+    return contract.approval is not None and contract.approval.creation.played("not-deduplicated") == "deduplicated"
 
 
 def _header_missing(contract: Contract, request: Request) -> Refusal | None:
@@ -221,47 +167,21 @@ def _header_missing(contract: Contract, request: Request) -> Refusal | None:
     return None
 
 
-def _invalid(contract: Contract, items: list[Any], mails: tuple[Mail, ...]) -> Refusal | None:
+def _too_many(contract: Contract, items: list[Any]) -> str | None:
     if not items:
-        return Refusal(AnswerClass.REFUSED, "The batch is empty.")
-    for item, mail in zip(items, mails, strict=True):
-        if not isinstance(item, dict):
-            return Refusal(AnswerClass.REFUSED, "The body is not a JSON object.")
-        for pointer in contract.mail.required:
-            if pointers.get(item, pointer) in (None, "", []):
-                return Refusal(AnswerClass.REFUSED, f"{pointer[1:]} is missing.")
-        if not mail.recipients:
-            return Refusal(AnswerClass.REFUSED, f"There is no recipient at {contract.mail.to}.")
-        for recipient in mail.recipients:
-            if "@" not in recipient:
-                return Refusal(AnswerClass.REFUSED, f"{recipient!r} is not an address.")
-    return None
+        return "The batch is empty."
+    most = contract.batch.max.played(len(items)) if contract.batch is not None else len(items)
+    return f"A batch has at most {most} mails." if len(items) > most else None
 
 
-def _scope(contract: Contract, request: Request, mails: tuple[Mail, ...]) -> str:
-    values = {
-        "tenant": request.header("authorization") or "",
-        "mailbox": mails[0].sender if mails else "",
-        "path": request.path,
-        "method": request.method,
-    }
-    return json.dumps({part: values[part] for part in sorted(contract.scope.played(["tenant"]))})
-
-
-def _fingerprint(contract: Contract, request: Request, body: Any) -> str:
-    rules = contract.fingerprint
-    parts: dict[str, str] = {}
-    for part in sorted(rules.parts.played(["body"])):
-        match part:
-            case "path":
-                parts[part] = request.path
-            case "method":
-                parts[part] = request.method
-            case "query":
-                parts[part] = json.dumps(request.query, sort_keys=True)
-            case "body" if body is not None and rules.field_order.played("same") == "same":
-                carrier, _, name = contract.key.at.partition(":")
-                parts[part] = json.dumps(pointers.without(body, name) if carrier == "body" else body, sort_keys=True)
-            case _:
-                parts[part] = request.body.decode("latin-1")
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+def _problem(places: MailPlaces, item: Any, mail: Mail) -> str | None:
+    """Return what is wrong with one mail."""
+    if not isinstance(item, dict):
+        return "The body is not a JSON object."
+    for pointer in places.required:
+        if pointers.get(item, pointer) in (None, "", []):
+            return f"{pointer[1:]} is missing."
+    if not mail.recipients:
+        return f"There is no recipient at {places.to}."
+    wrong = next((recipient for recipient in mail.recipients if "@" not in recipient), None)
+    return None if wrong is None else f"{wrong!r} is not an address."

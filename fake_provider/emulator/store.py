@@ -1,14 +1,9 @@
-"""What the emulator remembers: messages, and the keys under which they were asked for.
+"""What the emulator remembers, on disk: messages, and claimed keys.
 
-Two tables. A **message** is one mail on its way::
-
-    queued -> handing -> sent | refused | unknown
-       ^---------'  the provider was busy: certainly not taken, so it may be handed over again
-
-``handing`` is written before the first byte goes out, so a process that dies leaves either ``queued``
-(certainly not handed over) or ``handing`` (nobody can know).  An **entry** is a claimed key; it is written
-in the transaction that stores its messages, and holds its answer once there is one.  To release a key is to
-delete the entry with its messages: then nothing was asked and nothing was sent.
+A message is stored before anybody is told of it, and ``handing`` is written before its first byte goes out, so a
+process that dies leaves either ``queued`` (certainly not handed over) or ``handing`` (nobody can know). An entry is
+written in the transaction that stores its messages. To release a key is to delete the entry with its messages: then
+nothing was asked and nothing was sent; to free it is to delete the entry alone.
 
 Every public method is one transaction, begun with BEGIN IMMEDIATE, so what a method has returned survives the
 process. The lock is exclusive: two processes on one file would each recover what the other is doing.
@@ -16,166 +11,200 @@ process. The lock is exclusive: two processes on one file would each recover wha
 
 from __future__ import annotations
 
-import contextlib
-import json
-import sqlite3
-import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from sendtwice.fake_provider.contracts.model import AnswerClass
-from sendtwice.fake_provider.documents import BadFileError
-from sendtwice.fake_provider.ledger import Mail
+from sendtwice.fake_provider.emulator.database import Database
+from sendtwice.fake_provider.emulator.records import (
+    OPEN,
+    Claim,
+    Entry,
+    Event,
+    Message,
+    State,
+    Stored,
+    packed,
+    unpacked,
+)
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS entry (
-    number      INTEGER PRIMARY KEY AUTOINCREMENT,
-    scope       TEXT NOT NULL,
-    key         TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    batch       INTEGER NOT NULL,
-    counted     REAL NOT NULL,
-    answer      TEXT,
-    note        TEXT,
-    UNIQUE (scope, key)
-) STRICT;
-CREATE TABLE IF NOT EXISTS message (
-    number   INTEGER PRIMARY KEY AUTOINCREMENT,
-    id       TEXT NOT NULL UNIQUE,
-    entry    INTEGER,
-    state    TEXT NOT NULL,
-    created  REAL NOT NULL,
-    mail     TEXT NOT NULL,
-    raw      BLOB NOT NULL,
-    provider TEXT
-) STRICT;
-CREATE INDEX IF NOT EXISTS message_entry ON message (entry);
-CREATE INDEX IF NOT EXISTS message_open ON message (state) WHERE state IN ('queued', 'handing');
-"""
+_ENTRY = "number, fingerprint, batch, route, claimed, counted, until, answer, kept, response"
+_MESSAGE = "id, entry, state, created, mail, raw, account, handed, due, code, provider, reconciled"
 
 
-class State(StrEnum):
-    """How far a message has come."""
-
-    QUEUED = "queued"
-    HANDING = "handing"
-    SENT = "sent"
-    REFUSED = "refused"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One stored mail. Its id is also the key that it has towards a provider that takes keys."""
-
-    id: str
-    entry: int | None
-    state: State
-    created: float
-    mail: Mail
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A claimed key; ``answer`` is None until its outcome is definite."""
-
-    number: int
-    fingerprint: str
-    batch: bool
-    counted: float
-    answer: AnswerClass | None
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """Who asks, under which key, for what."""
-
-    scope: str
-    key: str
-    fingerprint: str
-    batch: bool = False
-
-
-class Store:
+class Store(Database):
     """The emulator's state, in memory or in a file."""
 
-    def __init__(self, path: Path | str = ":memory:") -> None:
-        """Open or make the file; :class:`BadFileError` when that cannot be done."""
-        self.path = str(path)
-        try:
-            # Only one event loop uses it, but a fixture may have made it in another thread.
-            self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
-            if self.path != ":memory:":
-                # A WAL survives the death of the process without a sync; a power cut is not played here.
-                self._db.execute("PRAGMA journal_mode=WAL")
-                self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.executescript(_SCHEMA)
-        except sqlite3.Error as error:
-            raise BadFileError(self.path, f"cannot hold the state ({error}); give another file") from None
+    # --- Keys ----------------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+    def find(self, scope: str, key: str) -> Entry | None:
+        """Return the entry of a key."""
+        row = self._db.execute(
+            f"SELECT {_ENTRY} FROM entry WHERE scope = ? AND key = ?",  # noqa: S608
+            (scope, key),
+        ).fetchone()
+        return None if row is None else _entry(row)
+
+    def entry(self, number: int) -> Entry | None:
+        """Return one entry by its number."""
+        row = self._db.execute(f"SELECT {_ENTRY} FROM entry WHERE number = ?", (number,)).fetchone()  # noqa: S608
+        return None if row is None else _entry(row)
 
     def claim(
         self,
         claim: Claim,
-        mails: Sequence[Mail],
+        messages: Sequence[Message],
         *,
         now: float,
-        forget_before: float | None = None,
         answer: AnswerClass | None = None,
-        note: str | None = None,
-    ) -> Entry | tuple[int, list[Message]]:
-        """Return the entry that has the key already, or else claim it and store its messages."""
+        kept: bool = False,
+        response: Stored | None = None,
+        event: Callable[[Message], Event | None] | None = None,
+    ) -> Entry | int:
+        """Return the entry that has the key already, or else claim it, store its messages and return its number."""
         with self._transaction():
-            found = self._find(claim, forget_before)
+            found = self.find(claim.scope, claim.key)
             if found is not None:
                 return found
             row = self._db.execute(
-                "INSERT INTO entry (scope, key, fingerprint, batch, counted, answer, note)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING number",
-                (claim.scope, claim.key, claim.fingerprint, int(claim.batch), now, answer, note),
+                "INSERT INTO entry"
+                " (scope, key, fingerprint, batch, route, claimed, counted, until, answer, kept, response)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+                (
+                    *(claim.scope, claim.key, claim.fingerprint, int(claim.batch), claim.route, now),
+                    now if claim.counted is None else claim.counted,
+                    *(claim.until, answer, int(kept), response.packed() if response else None),
+                ),
             ).fetchone()
             number = int(row[0])
-            return number, self._insert(number, mails, now)
+            self._insert(number, messages, now, event)
+            return number
 
-    def add(self, mails: Sequence[Mail], *, now: float) -> list[Message]:
-        """Store messages that no key guards."""
-        with self._transaction():
-            return self._insert(None, mails, now)
-
-    def mark(self, message: Message, state: State, *, provider: str | None = None) -> None:
-        """Note how far a message has come."""
-        with self._transaction():
-            self._db.execute(
-                "UPDATE message SET state = ?, provider = coalesce(?, provider) WHERE id = ?",
-                (state, provider, message.id),
-            )
-
-    def settle(self, entry: int, answer: AnswerClass, *, note: str | None = None, counted: float | None = None) -> None:
-        """Store the answer that repeats will get."""
+    def settle(
+        self,
+        entry: int,
+        answer: AnswerClass | None,
+        response: Stored | None = None,
+        *,
+        counted: float | None = None,
+    ) -> None:
+        """Store the answer that repeats will get; None makes the key run again."""
         with self._transaction():
             self._db.execute(
-                "UPDATE entry SET answer = ?, note = ?, counted = coalesce(?, counted) WHERE number = ?",
-                (answer, note, counted, entry),
+                "UPDATE entry SET answer = ?, response = coalesce(?, response), kept = 0,"
+                " counted = coalesce(?, counted) WHERE number = ?",
+                (answer, response.packed() if response else None, counted, entry),
             )
 
-    def touch(self, entry: int, now: float) -> None:
+    def keep(self, entry: int) -> None:
+        """Keep a key in progress until somebody ends that."""
+        with self._transaction():
+            self._db.execute("UPDATE entry SET kept = 1 WHERE number = ?", (entry,))
+
+    def count_from(self, entry: int, now: float) -> None:
         """Start the retention of an entry anew."""
         with self._transaction():
             self._db.execute("UPDATE entry SET counted = ? WHERE number = ?", (now, entry))
+
+    def free(self, entry: int, *, fence: bool = False) -> None:
+        """Forget a key. Its messages stay, and one that waits still goes out, unless they are fenced off."""
+        with self._transaction():
+            if fence:
+                self._db.execute(
+                    "UPDATE message SET state = 'refused', code = 'fenced' WHERE entry = ? AND state = 'queued'",
+                    (entry,),
+                )
+            self._db.execute("UPDATE message SET entry = NULL WHERE entry = ?", (entry,))
+            self._db.execute("DELETE FROM entry WHERE number = ?", (entry,))
 
     def release(self, entry: int | None, messages: Sequence[Message]) -> None:
         """Delete messages and free their key: nothing was asked, nothing was sent."""
         with self._transaction():
             self._db.executemany("DELETE FROM message WHERE id = ?", [(message.id,) for message in messages])
             if entry is not None:
+                self._db.execute("UPDATE message SET entry = NULL WHERE entry = ?", (entry,))
                 self._db.execute("DELETE FROM entry WHERE number = ?", (entry,))
+
+    def strand(self, entry: int) -> None:
+        """Keep a key in progress, whatever becomes of its messages."""
+        with self._transaction():
+            self._db.execute("UPDATE message SET entry = NULL WHERE entry = ?", (entry,))
+            self._db.execute("UPDATE entry SET kept = 1 WHERE number = ?", (entry,))
+
+    # --- Messages ------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        messages: Sequence[Message],
+        *,
+        now: float,
+        event: Callable[[Message], Event | None] | None = None,
+    ) -> None:
+        """Store messages that no key guards."""
+        with self._transaction():
+            self._insert(None, messages, now, event)
+
+    def begin(self, message: Message, now: float) -> bool:
+        """Note that a message is about to be handed over; False when it no longer may be."""
+        with self._transaction():
+            changed = self._db.execute(
+                "UPDATE message SET state = 'handing', handed = coalesce(handed, ?)"
+                " WHERE id = ? AND state IN ('queued', 'handing')",
+                (now, message.id),
+            )
+            return changed.rowcount == 1
+
+    def mark(
+        self,
+        message: Message,
+        state: State,
+        *,
+        now: float = 0.0,
+        provider: str | None = None,
+        code: str | None = None,
+        event: Event | None = None,
+    ) -> None:
+        """Note how far a message has come, and what is to be told of it."""
+        with self._transaction():
+            self._db.execute(
+                "UPDATE message SET state = ?, provider = coalesce(?, provider), code = coalesce(?, code) WHERE id = ?",
+                (state, provider, code, message.id),
+            )
+            self._note(event, now)
+
+    def move(
+        self,
+        messages: Sequence[Message],
+        before: State,
+        after: State,
+        *,
+        now: float,
+        code: str | None = None,
+        reconciled: bool = False,
+        settle: tuple[AnswerClass | None, Stored] | None = None,
+        event: Callable[[Message], Event | None],
+    ) -> bool:
+        """Move messages of one request from a state to another, and with them the answer of their key.
+
+        Nothing changes, and the answer is False, when they are not in that state.
+        """
+        with self._transaction():
+            for message in messages:
+                changed = self._db.execute(
+                    "UPDATE message SET state = ?, code = coalesce(?, code), reconciled = reconciled OR ?"
+                    " WHERE id = ? AND state = ?",
+                    (after, code, int(reconciled), message.id, before),
+                )
+                if changed.rowcount != 1:
+                    return False  # the first of them tells for all: they are moved together only
+                self._note(event(message), now)
+            if settle is not None:
+                answer, response = settle
+                self._db.execute(
+                    "UPDATE entry SET answer = ?, response = ?, kept = 0, claimed = ? WHERE number = ?",
+                    (answer, response.packed(), now, messages[0].entry),
+                )
+            return True
 
     def messages(self, entry: int) -> list[Message]:
         """Return the messages of an entry, in the order of the request."""
@@ -185,92 +214,79 @@ class Store:
         """Return one message by its id."""
         return next(iter(self._read("WHERE id = ?", (number,))), None)
 
+    def of_account(self, account: str) -> list[Message]:
+        """Return the messages of one account, the newest first."""
+        return self._read("WHERE account = ? ORDER BY number DESC", (account,))
+
+    def unsure(self, since: float) -> list[Message]:
+        """Return the messages of which nobody knows, or not yet, what became of them, handed over since then."""
+        return self._read("WHERE state IN ('unknown', 'handing') AND handed >= ? ORDER BY number", (since,))
+
+    def named(self, provider: str) -> Message | None:
+        """Return the message that a provider calls by this id."""
+        return next(iter(self._read("WHERE provider = ?", (provider,))), None)
+
     def unfinished(self) -> list[Message]:
         """Return what a process that died has left: open messages, and those without a stored answer."""
         return self._read(
             "WHERE state IN ('queued', 'handing')"
-            " OR entry IN (SELECT number FROM entry WHERE answer IS NULL) ORDER BY number",
+            " OR entry IN (SELECT number FROM entry WHERE answer IS NULL AND kept = 0) ORDER BY number",
             (),
         )
 
-    def entry(self, number: int) -> Entry | None:
-        """Return one entry by its number."""
-        row = self._db.execute(f"SELECT {_ENTRY} FROM entry WHERE number = ?", (number,)).fetchone()  # noqa: S608
-        return _entry(row) if row else None
+    def running(self, entry: Entry) -> bool:
+        """Whether the first request is still being worked on."""
+        return any(message.state in OPEN for message in self.messages(entry.number))
 
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._transaction():
-            self._db.execute("DELETE FROM message")
-            self._db.execute("DELETE FROM entry")
+    # --- Inside --------------------------------------------------------------------------------------------
 
-    def _find(self, claim: Claim, forget_before: float | None) -> Entry | None:
-        row = self._db.execute(
-            f"SELECT {_ENTRY} FROM entry WHERE scope = ? AND key = ?",  # noqa: S608
-            (claim.scope, claim.key),
-        ).fetchone()
-        if row is None:
-            return None
-        found = _entry(row)
-        if forget_before is not None and found.counted <= forget_before and not self._running(found):
-            # Its messages stay: to forget a key takes no mail back, and one that waits must still go out.
-            self._db.execute("UPDATE message SET entry = NULL WHERE entry = ?", (found.number,))
-            self._db.execute("DELETE FROM entry WHERE number = ?", (found.number,))
-            return None
-        return found
-
-    def _running(self, entry: Entry) -> bool:
-        """Whether the first request is still being worked on: such a key is never forgotten."""
-        if entry.answer is not None:
-            return False
-        row = self._db.execute(
-            "SELECT 1 FROM message WHERE entry = ? AND state IN ('queued', 'handing')", (entry.number,)
-        ).fetchone()
-        return row is not None
-
-    def _insert(self, entry: int | None, mails: Sequence[Mail], now: float) -> list[Message]:
-        messages = [Message(str(uuid.uuid4()), entry, State.QUEUED, now, mail) for mail in mails]
+    def _insert(
+        self,
+        entry: int | None,
+        messages: Sequence[Message],
+        now: float,
+        event: Callable[[Message], Event | None] | None,
+    ) -> None:
         self._db.executemany(
-            "INSERT INTO message (id, entry, state, created, mail, raw) VALUES (?, ?, ?, ?, ?, ?)",
-            [(m.id, entry, m.state, now, _packed(m.mail), m.mail.raw) for m in messages],
+            "INSERT INTO message (id, entry, account, state, created, due, mail, raw) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [(m.id, entry, m.account, m.state, m.created, m.due, packed(m.mail), m.mail.raw) for m in messages],
         )
-        return messages
+        for message in messages if event is not None else ():
+            self._note(event(message) if event is not None else None, now)
 
     def _read(self, where: str, values: tuple[object, ...]) -> list[Message]:
-        rows = self._db.execute(
-            f"SELECT id, entry, state, created, mail, raw FROM message {where}",  # noqa: S608
-            values,
-        )
-        return [
-            Message(number, entry, State(state), created, _unpacked(mail, raw))
-            for number, entry, state, created, mail, raw in rows
-        ]
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
+        rows = self._db.execute(f"SELECT {_MESSAGE} FROM message {where}", values)  # noqa: S608
+        return [_message(row) for row in rows]
 
 
-_ENTRY = "number, fingerprint, batch, counted, answer, note"
+def _message(row: tuple[Any, ...]) -> Message:
+    number, entry, state, created, mail, raw, account, handed, due, code, provider, reconciled = row
+    return Message(
+        number,
+        entry,
+        State(state),
+        created,
+        unpacked(mail, raw),
+        account,
+        handed,
+        due,
+        code,
+        provider,
+        bool(reconciled),
+    )
 
 
-def _entry(row: tuple[int, str, int, float, str | None, str | None]) -> Entry:
-    number, fingerprint, batch, counted, answer, note = row
-    return Entry(number, fingerprint, bool(batch), counted, AnswerClass(answer) if answer else None, note)
-
-
-def _packed(mail: Mail) -> str:
-    # Lone surrogates are legal in JSON and not in SQLite's text; escapes carry them.
-    return json.dumps([mail.sender, mail.recipients, mail.subject, mail.text, mail.html, mail.key])
-
-
-def _unpacked(text: str, raw: bytes) -> Mail:
-    sender, recipients, subject, body, html, key = json.loads(text)
-    return Mail(sender, tuple(recipients), subject, body, html, key, raw)
+def _entry(row: tuple[Any, ...]) -> Entry:
+    number, fingerprint, batch, route, claimed, counted, until, answer, kept, response = row
+    return Entry(
+        number,
+        fingerprint,
+        bool(batch),
+        route,
+        claimed,
+        counted,
+        until,
+        AnswerClass(answer) if answer else None,
+        bool(kept),
+        Stored.unpacked(response) if response else None,
+    )

@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from email.utils import formatdate, parseaddr
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote, urlencode
 
 from sendtwice.fake_provider.contracts.model import AnswerClass, Contract
+from sendtwice.fake_provider.dialects import bodies, shapes
 from sendtwice.fake_provider.emulator import pointers
 from sendtwice.fake_provider.ledger import Ledger, Mail
 
@@ -135,24 +138,28 @@ class HttpUpstream:
         client = self._client or self._connect()
         route = self.dialect.request
         headers = {name: render(value, mail) or "" for name, value in route.headers.items()}
-        query: dict[str, str] = {}
+        query = {name: render(value, mail) or "" for name, value in route.query.items()}
         body = render(route.body, mail)
         if isinstance(body, dict) and mail.html:
             pointers.put(body, self.dialect.mail.html, mail.html)
-        if self.dialect.key.presence.played("none") != "none":
-            carrier, _, name = self.dialect.key.at.partition(":")
+        for place, value in self._about_key(key):
+            carrier, _, name = place.partition(":")
             if carrier == "header":
-                headers[name] = key
+                headers[name] = value
             elif carrier == "query":
-                query[name] = key
+                query[name] = value
             elif isinstance(body, dict):
-                pointers.put(body, name, key)
-        # Escaped, because a text may hold half of a surrogate pair, which no encoding carries.
-        content = json.dumps(body).encode()
-        headers.setdefault("Content-Type", "application/json")
+                pointers.put(body, name, value)
+        kind = headers.setdefault("Content-Type", "application/json")
+        url = self.url + _path(route.path, mail)
         try:
             response = await client.request(
-                route.method, self.url + route.path, content=content, headers=headers, params=query
+                route.method,
+                url,
+                content=_encoded(kind, body),
+                # As bytes, because a caller's key may be any text.
+                headers=[(name.encode(), value.encode()) for name, value in headers.items()],
+                params=query,
             )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
             return Outcome(Kind.BUSY)
@@ -162,15 +169,25 @@ class HttpUpstream:
             data = response.json()
         except ValueError:
             data = None
-        return read(self.dialect, response.status_code, data)
+        return read(self.dialect, response.status_code, data, dict(response.headers))
+
+    def _about_key(self, key: str) -> list[tuple[str, str]]:
+        """Return what stands where when a key is sent to this provider."""
+        rules = self.dialect.key
+        if rules.presence.played("none") == "none":
+            return []
+        if rules.form.played("bare") == "quoted":
+            key = '"' + re.sub(r'(["\\])', r"\\\1", key) + '"'  # RFC 8941, 3.3.3
+        first_sent = [] if rules.first_sent is None else [(rules.first_sent.at, formatdate(usegmt=True))]
+        return [(rules.at, key), *first_sent]
 
 
-def read(dialect: Contract, status: int, data: Any) -> Outcome:
-    """Understand a provider's answer."""
+def read(dialect: Contract, status: int, data: Any, headers: Mapping[str, str] | None = None) -> Outcome:
+    """Understand a provider's answer; ``headers`` by their names in lower case."""
     if 200 <= status < 300:
-        shapes = [*dialect.shapes(AnswerClass.ACCEPTED), *dialect.shapes(AnswerClass.REPLAYED)]
-        found = next((value for s in shapes if s.id and (value := pointers.get(data, s.id)) is not None), None)
-        return Outcome(Kind.SENT, None if found is None else str(found))
+        told = [*dialect.shapes(AnswerClass.ACCEPTED), *dialect.shapes(AnswerClass.REPLAYED)]
+        found = (shapes.id_of(shape, data, headers or {}) for shape in told)
+        return Outcome(Kind.SENT, next((number for number in found if number is not None), None))
     if status in (429, 503):
         return Outcome(Kind.BUSY)
     # 408 and 425 say nothing of what was done with the request; 409 may mean that our own first attempt is
@@ -180,11 +197,28 @@ def read(dialect: Contract, status: int, data: Any) -> Outcome:
     return Outcome(Kind.UNKNOWN)
 
 
+def _encoded(kind: str, body: Any) -> bytes:
+    """Return a body in the form that its content type names."""
+    if kind.partition(";")[0].strip().lower() == bodies.FORM:
+        return urlencode(body, doseq=True, errors="replace").encode()
+    # Escaped, because a text may hold half of a surrogate pair, which no encoding carries.
+    return json.dumps(body).encode()
+
+
+def _path(template: str, mail: Mail) -> str:
+    """Return the path that a mail goes to; of a step that a mail says nothing of, such as an account, its name."""
+    known = {"domain": parseaddr(mail.sender)[1].rpartition("@")[2]}
+    return re.sub(r"\{(\w+)\}", lambda match: quote(known.get(match[1]) or match[1], safe=""), template)
+
+
 _PLACEHOLDER = re.compile(r"\{(\w+)(\??)\}")
 
 
 def render(template: Any, mail: Mail) -> Any:
-    """Fill a route's template with a mail; None where a ``{name?}`` is empty, which drops the field."""
+    """Fill a route's template with a mail; None where a ``{name?}`` is empty, which drops the field.
+
+    A list of one item that has ``{to}`` in it becomes a list of such items, one for each recipient.
+    """
     values = {
         "from": mail.sender,
         "to": ", ".join(mail.recipients),
@@ -196,8 +230,8 @@ def render(template: Any, mail: Mail) -> Any:
     if isinstance(template, dict):
         rendered = {name: render(value, mail) for name, value in template.items()}
         return {name: value for name, value in rendered.items() if value is not None}
-    if template == ["{to}"]:
-        return list(mail.recipients)
+    if isinstance(template, list) and len(template) == 1 and _says_to(template[0]):
+        return [render(template[0], replace(mail, recipients=(recipient,))) for recipient in mail.recipients]
     if isinstance(template, list):
         return [render(item, mail) for item in template]
     if not isinstance(template, str):
@@ -205,3 +239,8 @@ def render(template: Any, mail: Mail) -> Any:
     if any(optional and not values.get(name) for name, optional in _PLACEHOLDER.findall(template)):
         return None
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], ""), template)
+
+
+def _says_to(template: Any) -> bool:
+    """Whether an item of a list is for one recipient: itself the address, or an object that has it."""
+    return "{to}" in (template.values() if isinstance(template, dict) else (template,))

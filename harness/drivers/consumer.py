@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 from sendtwice.fake_provider import webhooks
 from sendtwice.harness import placeholders
 from sendtwice.harness.drivers.caller import Flight
-from sendtwice.harness.drivers.wire import Wire, serialise
 from sendtwice.harness.history import Kind
 from sendtwice.harness.live import Plan
 from sendtwice.harness.requests import Built
-from sendtwice.harness.target import CallOf
 
 if TYPE_CHECKING:
     from sendtwice.harness.bench import Bench
@@ -59,20 +57,3 @@ def payload(bench: Bench, event: str, values: dict[str, Any]) -> Any:
     else:
         template = webhooks.payload(event)
     return placeholders.fill(template, values)
-
-
-async def call(bench: Bench, call: CallOf, id: str) -> int:  # noqa: A002  # the placeholder's name
-    """Use a call of the target file and return its status."""
-    base = bench.url.split("//", 1)
-    host = base[1].split("/", 1)[0]
-    path = placeholders.fill_text(call.path, {"id": id})
-    headers = [(name, bench.fill(value)) for name, value in call.headers.items()]
-    body = b"" if call.body is None else json.dumps(placeholders.fill(call.body, {"id": id})).encode()
-    if body:
-        headers.append(("Content-Type", "application/json"))
-    wire = await Wire.open(bench.url, timeout=bench.target.timing.answers_within)
-    try:
-        await wire.write(serialise(call.method, path, host, headers, body))
-        return (await wire.answer(call.method)).status
-    finally:
-        wire.close()

@@ -12,14 +12,22 @@ from dataclasses import replace
 from sendtwice.fake_provider.contracts import AnswerClass, Contract, Level
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge import weather
-from sendtwice.harness.judge.answers import judge_answers, judge_pairs, judge_replays, judge_strangers
+from sendtwice.harness.judge.answers import (
+    judge_answers,
+    judge_hints,
+    judge_pairs,
+    judge_replays,
+    judge_strangers,
+)
 from sendtwice.harness.judge.callers import judge_callers
+from sendtwice.harness.judge.checks import TURNED_AWAY, TURNED_AWAY_SENDERS
 from sendtwice.harness.judge.classes import SUCCESS
-from sendtwice.harness.judge.effects import judge_effects
+from sendtwice.harness.judge.decided import judge_approval, judge_reconciled
+from sendtwice.harness.judge.effects import judge_effects, judge_refused
 from sendtwice.harness.judge.facts import Attempt, Facts
 from sendtwice.harness.judge.finding import Finding, Judgement
+from sendtwice.harness.judge.first import judge_first
 from sendtwice.harness.judge.lost import judge_losses
-from sendtwice.harness.judge.permitted import TURNED_AWAY
 from sendtwice.harness.judge.progress import judge_expectations, judge_progress, judge_release
 from sendtwice.harness.judge.rules import RULES, Rule
 
@@ -44,10 +52,18 @@ def judge(
         findings += judge_pairs(facts)
         findings += judge_answers(facts)
         findings += judge_strangers(facts)
+        findings += judge_hints(facts)
+        findings += judge_refused(facts)
+        findings += judge_approval(facts)
+        findings += judge_reconciled(facts)
         findings += judge_progress(facts)
         findings += judge_release(facts)
     if role == "client":
         findings += judge_callers(facts)
+    if role == "api":
+        accused = {found.operation for found in findings}
+        findings += [f for f in judge_first(facts) if f.operation not in accused]
+    findings = _plainest(findings)
     weights: dict[str | None, int] = {}
     for found in findings:
         weights[found.operation] = min(_WEIGHT[found.level], weights.get(found.operation, 9))
@@ -72,6 +88,16 @@ def _once(findings: list[Finding], role: str) -> list[Finding]:
         events = tuple(sorted({seq for found in (first, *others) for seq in found.events}))
         kept.append(replace(first, message=first.message + more, events=events, remedy=_remedy(first, role)))
     return kept
+
+
+#: What else is broken when a key is forgotten too early, or never: one story, told once.
+_FOLLOWS = {"expiry": {"replay-fidelity", "no-lost-send", "conflict", "at-most-once", "status-as-declared"}}
+
+
+def _plainest(findings: list[Finding]) -> list[Finding]:
+    """Leave out what only follows from another finding about the same operation."""
+    follows = {(found.operation, rule) for found in findings for rule in _FOLLOWS.get(found.rule, ())}
+    return [found for found in findings if (found.operation, found.rule) not in follows]
 
 
 def _remedy(found: Finding, role: str) -> str:
@@ -125,12 +151,15 @@ def _nothing_shown(facts: Facts, attempt: Attempt) -> list[str]:
         return []
     if attempt.key is None and not facts.contract.key.presence.judged and AnswerClass.KEY_MISSING in attempt.classes:
         return []  # it wants a key, which the contract leaves open; that nothing was sent is judged by the ledger
-    alone = not any(a is not attempt and a.overlaps(attempt) for a in facts.attempts)
+    if attempt.sender in TURNED_AWAY_SENDERS:
+        return []  # that is what it was sent for
+    alone = attempt not in facts.crowded
     if attempt.classes & TURNED_AWAY and not attempt.classes & SUCCESS and alone:
         return [f"{attempt.name} was turned away ({attempt.status}): that shows nothing of the key"]
     if attempt.classes == {AnswerClass.PENDING} and not facts.approval:
         return [f"{attempt.name} was called a draft, and the target declares no 'approval' (target.capabilities)"]
-    plain = not (attempt.invalid or attempt.key_problem) and not facts.rivals(attempt)
+    odd = attempt.invalid or attempt.partly_invalid or attempt.too_many or attempt.key_problem
+    plain = not odd and not facts.rivals(attempt) and not facts.forgotten(attempt)
     if plain and attempt.answered and not attempt.classes & (SUCCESS | {AnswerClass.PENDING}):
         return [f"{attempt.name}, a plain first send, was answered {attempt.status}: nothing of the window was shown"]
     if attempt.invalid and attempt.answered and attempt.classes & SUCCESS:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from sendtwice.fake_provider.contracts import AnswerClass as A
 from sendtwice.fake_provider.contracts import Contract, Level
-from sendtwice.harness.judge.classes import SUCCESS, carries
+from sendtwice.harness.judge.blame import blame
+from sendtwice.harness.judge.classes import SUCCESS, carries, parsed
 from sendtwice.harness.judge.facts import Attempt, Facts, Kin
 from sendtwice.harness.judge.finding import Finding
 from sendtwice.harness.judge.permitted import permission
@@ -38,26 +40,41 @@ def judge_answers(facts: Facts) -> Iterator[Finding]:
         if not attempt.answered or facts.absent_path(attempt):
             continue
         allowed = permission(facts, attempt)
-        if attempt.classes & allowed.classes:
+        if attempt.classes & allowed:
             continue
         if not attempt.classes:
             yield finding(
                 facts.contract,
                 "status-as-declared",
-                f"{attempt.name} was answered {attempt.status}, which the contract nowhere declares",
+                f"{attempt.name} was answered {attempt.status}, which the contract nowhere declares"
+                f"{_of_this_kind(facts.contract, attempt)}",
                 _evidence(facts, attempt),
                 operation=attempt.operation,
             )
             continue
-        rule = allowed.rule
+        rule, why = blame(facts, attempt)
         seen = f"{attempt.status} ({named(attempt.classes)})"
         yield finding(
             facts.contract,
             rule,
-            f"{attempt.name} was answered {seen}; permitted: {named(allowed.classes)}, because {allowed.why}",
+            f"{attempt.name} was answered {seen}; permitted: {named(allowed)}, because {why}",
             _evidence(facts, attempt),
             operation=attempt.operation,
         )
+
+
+def _of_this_kind(contract: Contract, attempt: Attempt) -> str:
+    """Say what the contract does declare among answers like this one."""
+    hundred = (attempt.status or 0) // 100
+    found: dict[str, str] = {}
+    for kind, shapes in contract.answers.items():
+        for shape in shapes:
+            for status in shape.status:
+                if isinstance(status, int) and status // 100 == hundred:
+                    codes = " or ".join(map(str, shape.code.one_of)) if shape.code is not None else ""
+                    found.setdefault(f"{status} {codes}".strip(), kind.value.replace("_", " "))
+    listed = ", ".join(f"{look} for {kind}" for look, kind in found.items())
+    return f" (it has {listed})" if listed else ""
 
 
 def _evidence(facts: Facts, attempt: Attempt) -> tuple[int, ...]:
@@ -73,6 +90,8 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
             continue
         rivals = [r for r in facts.rivals(attempt) if facts.shares_key(r, attempt) and r.operation == attempt.operation]
         done = [r for r in rivals if r.succeeded and r.before(attempt)]
+        if any(_twice_first(facts, r, other) for r in rivals for other in rivals):
+            continue
         if done and contract.replay.id.says("same") and any(r.id not in (None, attempt.id) for r in done):
             first = next(r for r in done if r.id not in (None, attempt.id))
             yield finding(
@@ -83,6 +102,65 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
                 operation=attempt.operation,
             )
         yield from _marker(facts, attempt, done)
+        # Once it is decided what became of the mail, a replay may show that.
+        if done and A.ACCEPTED not in attempt.classes and not facts.decisions(attempt.operation, until=attempt.end):
+            yield from _fidelity(facts, done[0], attempt)
+
+
+def _fidelity(facts: Facts, first: Attempt, attempt: Attempt) -> Iterator[Finding]:
+    """A replay has the first answer's status and body, and names its key, where the contract says so (D8)."""
+    replay = facts.contract.replay
+    wrong = None
+    if replay.status.says("same") and attempt.status != first.status:
+        wrong = f"is answered {attempt.status}, and {first.name} was answered {first.status}"
+    elif replay.body.says("identical") and _plain(facts, attempt) != _plain(facts, first):
+        wrong = f"has another body than {first.name}"
+    elif replay.key_echo.judged and not attempt.headers.get(str(replay.key_echo.value).lower()):
+        wrong = f"does not name its key in the header {replay.key_echo.value}"
+    if wrong is not None:
+        yield finding(
+            facts.contract,
+            "replay-fidelity",
+            f"{attempt.name} {wrong}, under the same key",
+            (*first.events, *attempt.events),
+            operation=attempt.operation,
+        )
+
+
+def _plain(facts: Facts, attempt: Attempt) -> Any:
+    """Return the body of an answer without the fields that mark a replay."""
+    data = parsed(attempt.body)
+    for marker in facts.contract.replay.marker.value or ():
+        if marker.at is not None and isinstance(data, dict) and marker.at.count("/") == 1:
+            data = {name: value for name, value in data.items() if name != marker.at[1:]}
+    return attempt.body if data is None else data
+
+
+def judge_hints(facts: Facts) -> Iterator[Finding]:
+    """An answer says about trying again what the contract says that it does (D16)."""
+    hints = facts.contract.hints
+    if not hints.retry_after.judged and not hints.documentation.judged:
+        return
+    for attempt in facts.attempts:
+        classes = attempt.classes & permission(facts, attempt) if attempt.answered else set()
+        if not classes:
+            continue
+        for claim, what, there in (
+            (hints.retry_after, "Retry-After", "retry-after" in attempt.headers),
+            (hints.documentation, "a Link or problem+json", _documented(attempt)),
+        ):
+            if claim.judged and classes <= set(claim.value or ()) and not there:
+                yield finding(
+                    facts.contract,
+                    "hints",
+                    f"{attempt.name} was answered {attempt.status} ({named(classes)}) without {what}",
+                    attempt.events,
+                    operation=attempt.operation,
+                )
+
+
+def _documented(attempt: Attempt) -> bool:
+    return "link" in attempt.headers or "problem+json" in attempt.headers.get("content-type", "")
 
 
 def _marker(facts: Facts, attempt: Attempt, done: list[Attempt]) -> Iterator[Finding]:
@@ -100,7 +178,8 @@ def _marker(facts: Facts, attempt: Attempt, done: list[Attempt]) -> Iterator[Fin
         )
     elif (
         not attempt.doubled
-        and not any(a.key == attempt.key for a in facts.attempts if a is not attempt)
+        and not any(m.otherwise is not None for m in marker.value or ())
+        and not any(a.start < (attempt.end or 0) for a in facts.keyring.of(attempt) if a is not attempt)
         and len(missing) < len(marker.value or ())
     ):
         yield finding(
@@ -120,15 +199,19 @@ def _shown(marker: object) -> str:
 def judge_pairs(facts: Facts) -> Iterator[Finding]:
     """Of two that met under one key in flight, either may be the first; but not both in every respect."""
     contract = facts.contract
-    for i, a in enumerate(facts.attempts):
-        for b in facts.attempts[i + 1 :]:
-            if not (a.overlaps(b) and a.succeeded and b.succeeded and facts.shares_key(a, b)):
+    for a in facts.attempts:
+        for b in facts.keyring.of(a):
+            if b.start <= a.start or not (a.succeeded and b.succeeded and facts.shares_key(a, b)):
+                continue
+            if _twice_first(facts, a, b):
                 continue
             events = tuple(sorted({*a.events, *b.events}))
             kin = facts.kin(a, b)
             if kin is Kin.OTHER and not (contract.mismatch.permits("replay") or contract.mismatch.permits("execute")):
                 message = f"{a.name} and {b.name} have different content under one key, and both were told of success"
                 yield finding(contract, "conflict", message, events, operation=b.operation)
+            elif not a.overlaps(b):
+                continue  # a repeat of the same request: it is compared as a replay
             elif kin is Kin.SAME and contract.replay.id.says("same") and a.id and b.id and a.id != b.id:
                 message = f"{a.name} and {b.name} met under one key and got two ids, {a.id} and {b.id}"
                 yield finding(contract, "replay-fidelity", message, events, operation=b.operation)
@@ -139,6 +222,11 @@ def judge_pairs(facts: Facts) -> Iterator[Finding]:
                 yield finding(contract, "in-progress", message, events, operation=b.operation)
 
 
+def _twice_first(facts: Facts, a: Attempt, b: Attempt) -> bool:
+    """Whether each of two may have been the first, because the contract frees a claim after its lease (D12)."""
+    return facts.contract.lease.then.permits("execute") and facts.lapsed(a, b)
+
+
 def judge_strangers(facts: Facts) -> Iterator[Finding]:
     """Nobody sees the answer of another tenant; nor, where scopes are declared, of another mailbox."""
     scope = facts.contract.scope
@@ -146,11 +234,12 @@ def judge_strangers(facts: Facts) -> Iterator[Finding]:
         # A mail of its own shows that it was served: then an equal id is a number that each tenant counts for itself.
         if attempt.id is None or facts.count(facts.group_of(attempt.operation)) > 0:
             continue
-        for owner in facts.attempts:
-            if owner.id != attempt.id or owner.operation == attempt.operation:
+        for owner in facts.by_id[attempt.id]:
+            if owner.operation == attempt.operation:
                 continue
-            apart = owner.tenant != attempt.tenant or (
-                owner.sender != attempt.sender and scope.judged and "mailbox" in (scope.value or ())
+            declared = scope.value or () if scope.judged else ()
+            apart = owner.tenant != attempt.tenant or any(
+                owner.scope.get(part) != attempt.scope.get(part) for part in declared
             )
             if apart and facts.count(facts.group_of(owner.operation)) > 0:
                 yield finding(

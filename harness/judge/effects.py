@@ -6,12 +6,17 @@ from collections.abc import Iterator
 
 from sendtwice.fake_provider.contracts import AnswerClass as A
 from sendtwice.fake_provider.contracts import Level
-from sendtwice.harness.judge.answers import finding
+from sendtwice.harness.history import Kind
+from sendtwice.harness.judge import weather
+from sendtwice.harness.judge.answers import finding, named
 from sendtwice.harness.judge.classes import SUCCESS
 from sendtwice.harness.judge.facts import Attempt, Commit, Facts, Kin
 from sendtwice.harness.judge.finding import Finding
 from sendtwice.harness.judge.permitted import Left, left_by
 from sendtwice.harness.judge.rules import level
+
+#: Answers that say: nothing was done, and nothing will be.
+_NO_EFFECT = frozenset({A.REFUSED, A.UNAUTHORIZED, A.RATE_LIMITED, A.EXPIRED})
 
 
 def judge_effects(facts: Facts) -> Iterator[Finding]:
@@ -23,11 +28,6 @@ def judge_effects(facts: Facts) -> Iterator[Finding]:
     yield from _bad_keys(facts)
 
 
-def attempts_of(facts: Facts, group: str) -> list[Attempt]:
-    """Return the attempts for the operations of a group."""
-    return [a for a in facts.attempts if facts.group_of(a.operation) == group]
-
-
 def allowed(facts: Facts, group: str, person: str) -> int:
     """Return how many mails a person may get from a group: one for each key, one for each arrival without a key."""
     meant = [op for op in facts.groups[group] if person in op.recipients] or facts.groups[group]
@@ -37,7 +37,7 @@ def allowed(facts: Facts, group: str, person: str) -> int:
         return len(meant) + denied
     keyed: list[Attempt] = []
     unkeyed = 0
-    for attempt in attempts_of(facts, group):
+    for attempt in facts.attempts_of(group):
         if attempt.operation not in names:
             continue
         if attempt.key is None or attempt.key_problem is not None:
@@ -64,6 +64,7 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
     excess = _excess(facts, group, person, limit)
     # A caller whose API did not answer is simply a caller that retries: its keys are there for that.
     unknown = [c for c in commits if c.seq < excess.seq and c.answered_at is None and not c.denied]
+    unknown = unknown or ([excess] if _late(facts, group, excess) else [])
     rule = "at-most-once-after-unknown" if unknown and facts.role != "client" else "at-most-once"
     weight, note = level(facts.contract, rule), ""
     claim = facts.contract.second_after_unknown
@@ -71,18 +72,111 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
         weight, note = Level.HOLE, "; the contract permits a second mail here"
     elif rule == "at-most-once-after-unknown" and not claim.judged:
         weight, note = Level.OBSERVE, "; the contract does not say whether it may"
-    keys = {a.key for a in attempts_of(facts, group) if a.key}
+    attempts = facts.attempts_of(group)
+    if rule == "at-most-once" and (early := _forgotten_early(facts, attempts, excess)):
+        rule, weight, note = "expiry", level(facts.contract, "expiry"), early
+    elif weight not in (Level.HOLE, Level.OBSERVE) and (lapsed := _lease_lapsed(facts, attempts, excess)) is not None:
+        weight, note = lapsed
+    keys = {a.key for a in attempts if a.key}
     under = f" under {len(keys)} keys" if len(keys) > limit else ""
+    note += _by_the_sdk(facts, group)
     permitted = f"{_times(limit)} {'is' if limit == 1 else 'are'} allowed"
     names = ", ".join(op.name for op in facts.groups[group])
     yield finding(
         facts.contract,
         rule,
         f"{names}: {count} mails were delivered where {permitted}{under}{note}",
-        tuple(sorted({c.seq for c in commits} | {seq for a in attempts_of(facts, group) for seq in a.events})),
+        tuple(sorted({c.seq for c in commits} | {seq for a in attempts for seq in a.events})),
         operation=facts.groups[group][0].name,
         weight=weight,
     )
+
+
+def _late(facts: Facts, group: str, excess: Commit) -> bool:
+    """Whether the last mail is the first one: its hand-over was begun, given up as unknown, and taken all the same."""
+    begun = next(
+        (
+            e.seq
+            for e in facts.about(group)
+            if e.kind is Kind.PROVIDER_REQUEST and e.connection == excess.connection and e.seq < excess.seq
+        ),
+        excess.seq,
+    )
+    others = [c for c in facts.commits[group] if begun < c.seq < excess.seq]
+    return any(
+        a.answered and a.classes <= {A.UNKNOWN, A.FAILED} and begun < (a.end or 0) < c.seq
+        for a in facts.attempts_of(group)
+        for c in others
+    )
+
+
+def _by_the_sdk(facts: Facts, group: str) -> str:
+    """Say where an SDK sent again by itself, so that the fault lands on the right party."""
+    handed = [e.data for e in facts.about(group) if e.kind is Kind.PROVIDER_REQUEST]
+    if not any("call" in data or "resend" in data for data in handed):
+        return ""
+    calls = {data["call"] for data in handed if "call" in data} or {
+        n for n, data in enumerate(handed) if not data.get("resend")
+    }
+    if len(calls) >= len(handed):
+        return ""
+    return (
+        f"; the provider saw {len(handed)} attempts of {_times(len(calls))} call{'s' * (len(calls) != 1)}: "
+        "the provider's SDK in the target sent again by itself"
+    )
+
+
+def _forgotten_early(facts: Facts, attempts: list[Attempt], excess: Commit) -> str | None:
+    """Return what a second mail says of the retention, when only the clock stands between it and the first."""
+    keyed = [a for a in attempts if a.key is not None and a.start < excess.seq]
+    if not keyed or not keyed[0].succeeded or not all(facts.shares_key(keyed[0], a) for a in keyed):
+        return None
+    moved = [e for e in facts.advances if (keyed[0].end or 0) < e.seq < excess.seq]
+    if not moved:
+        return None
+    hours = sum(float(e.data["seconds"]) for e in moved) / 3600
+    floor = (facts.contract.retention.at_least.value or 0) / 3600
+    return f": after {hours:g} h the key was forgotten, which the contract keeps for {floor:g} h at least"
+
+
+def _lease_lapsed(facts: Facts, attempts: list[Attempt], excess: Commit) -> tuple[Level, str] | None:
+    """Return how a second mail weighs when the first one was still in flight after its lease (D12)."""
+    lease = facts.contract.lease
+    if lease.lasts.judged and lease.then.judged and not lease.then.permits("execute"):
+        return None
+    for first in attempts:
+        for second in attempts:
+            if second.start > excess.seq or not facts.lapsed(first, second):
+                continue
+            if not lease.lasts.judged or not lease.then.judged or not lease.late_original.judged:
+                return Level.OBSERVE, "; a claim had lapsed by time, of which the contract says too little"
+            if lease.late_original.permits("commits"):
+                return Level.HOLE, f"; the contract frees a claim after {lease.lasts.value:g} s, done or not"
+    return None
+
+
+def judge_refused(facts: Facts) -> Iterator[Finding]:
+    """What was refused for good, turned away, or only tried, sends nothing."""
+    for group in facts.groups:
+        commits = facts.commits.get(group, [])
+        attempts = facts.attempts_of(group)
+        if facts.role != "api" or not commits or group in facts.blurred or not attempts:
+            continue
+        what = None
+        if all(a.dry_run for a in attempts):
+            what = "was only tried (a dry run)"
+        elif all(a.answered and a.classes and a.classes <= _NO_EFFECT for a in attempts) and not weather.trouble(
+            facts, {a.operation for a in attempts}, until=None
+        ):
+            what = f"was answered {attempts[0].status} ({named(attempts[0].classes)})"
+        if what is not None and not any(a.key_problem for a in attempts):
+            yield finding(
+                facts.contract,
+                "no-effect",
+                f"{attempts[0].name} {what}, and was delivered all the same",
+                tuple(sorted({*(seq for a in attempts for seq in a.events), *(c.seq for c in commits)})),
+                operation=attempts[0].operation,
+            )
 
 
 def _excess(facts: Facts, group: str, person: str, limit: int) -> Commit:
@@ -114,10 +208,12 @@ def _other_content(facts: Facts) -> Iterator[Finding]:
             ):
                 groups = {facts.group_of(first.operation), facts.group_of(attempt.operation)}
                 commits = [c.seq for group in groups for c in facts.commits[group]]
+                only_time = first.succeeded and facts.advanced(first.end or 0, attempt.start)
                 yield finding(
                     facts.contract,
-                    "conflict",
-                    f"{attempt.name} has other content than {first.name} under the same key, and both were delivered",
+                    "expiry" if only_time else "conflict",
+                    f"{attempt.name} has other content than {first.name} under the same key, and both were delivered"
+                    + (" when some time had passed" if only_time else ""),
                     tuple(sorted({*first.events, *attempt.events, *commits})),
                     operation=attempt.operation,
                 )
@@ -130,7 +226,7 @@ def _sent_by(facts: Facts, attempt: Attempt) -> bool:
     if group in facts.blurred:
         return False
     others: list[Attempt] = []
-    for other in attempts_of(facts, group):
+    for other in facts.attempts_of(group):
         may_have_sent = not other.never_arrived and (not other.answered or bool(other.classes & SUCCESS))
         if not may_have_sent or facts.may_share_key(other, attempt):
             continue
@@ -148,7 +244,7 @@ def _bad_keys(facts: Facts) -> Iterator[Finding]:
             bad not in (None, "absent", "undeclared")
             and (key.invalid.says("refuse") and (bad != "empty" or key.empty.says("invalid")))
         )
-        alone = all(a is attempt or a.key_problem for a in attempts_of(facts, facts.group_of(attempt.operation)))
+        alone = all(a is attempt or a.key_problem for a in facts.attempts_of(facts.group_of(attempt.operation)))
         commits = facts.commits.get(facts.group_of(attempt.operation), [])
         if refused and alone and commits and not attempt.classes & SUCCESS:
             yield finding(

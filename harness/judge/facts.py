@@ -1,85 +1,27 @@
-"""What a history says, arranged for the rules: attempts, operations, commits, and the weather.
+"""What a history says, arranged for the rules: attempts, operations, commits, and what happened around them.
 
-Order is used only between intervals: an attempt is *before* another when it was answered before the other began.
-An attempt that got no answer may still be running, so it is never before anything.
+Everything is read once and found by its key, its operation or its group, so that the cost of judging grows with the
+number of events and not with its square.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import Enum, auto
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from sendtwice.fake_provider.contracts import AnswerClass, Contract
-from sendtwice.fake_provider.faults import Verb
 from sendtwice.harness.history import Event, Kind
-from sendtwice.harness.judge.classes import SUCCESS, answer_id, classify
+from sendtwice.harness.judge.attempt import Attempt, read_attempts
+from sendtwice.harness.judge.commits import Commit, read_commits
+from sendtwice.harness.judge.keyring import Keyring, Kin, Memory
 
+__all__ = ["Attempt", "Commit", "Facts", "Kin", "Memory", "Operation"]
 
-@dataclass(slots=True, eq=False)
-class Attempt:
-    """One request made for an operation."""
-
-    name: str
-    operation: str
-    key: str | None
-    key_problem: str | None
-    content: str
-    sender: str
-    tenant: str
-    path: str
-    invalid: bool
-    start: int
-    end: int | None = None
-    outcome: str = "running"
-    status: int | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    body: str = ""
-    classes: set[AnswerClass] = field(default_factory=set)
-    id: str | None = None
-    never_arrived: bool = False
-    sent_at: int | None = None
-    reordered: bool = False
-    doubled: bool = False  # the wire delivered it twice
-
-    @property
-    def answered(self) -> bool:
-        """Whether its caller got the whole answer."""
-        return self.outcome == "answered"
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether its answer can only be a claim of success."""
-        return self.answered and bool(self.classes) and self.classes <= SUCCESS
-
-    def before(self, other: Attempt) -> bool:
-        """Whether this was answered before the other began."""
-        return self.answered and self.end is not None and self.end < other.start
-
-    def overlaps(self, other: Attempt) -> bool:
-        """Whether neither was answered before the other began."""
-        return not self.before(other) and not other.before(self)
-
-    @property
-    def events(self) -> tuple[int, ...]:
-        """The events that show this attempt."""
-        return tuple(seq for seq in (self.sent_at or self.start, self.end) if seq is not None)
-
-
-@dataclass(slots=True)
-class Commit:
-    """One mail that the provider committed, with whether its answer reached the target."""
-
-    number: int
-    seq: int
-    operation: str
-    recipients: list[str]
-    connection: int | None
-    answered_at: int | None = None
-    denied: bool = False  # the target was told that it was not taken
+#: What happens to a target as a whole, or to a message of which nobody can say whose it is.
+_GENERAL = frozenset({Kind.CRASH, Kind.RESTART, Kind.DISCARDED, Kind.FIRED})
 
 
 @dataclass(slots=True)
@@ -90,14 +32,6 @@ class Operation:
     recipients: list[str]
     group: str
     content: str = ""
-
-
-class Kin(Enum):
-    """Whether two requests under one key are the same one; ``EITHER`` where the contract does not say."""
-
-    SAME = auto()
-    OTHER = auto()
-    EITHER = auto()
 
 
 @dataclass(frozen=True)
@@ -113,53 +47,87 @@ class Facts:
     @property
     def lease(self) -> float | None:
         """After how many seconds a claim lapses, where somebody says so."""
-        return self.contract.lease.value if self.contract.lease.judged else self.declared_lease
+        lasts = self.contract.lease.lasts
+        return lasts.value if lasts.judged else self.declared_lease
+
+    def advanced(self, since: int, until: int) -> bool:
+        """Whether the target's clock was moved between two events."""
+        return any(since < event.seq < until for event in self.advances)
+
+    def decisions(self, operation: str, *, until: int | None = None) -> list[Event]:
+        """Return the events by which a person or the provider said what becomes of an operation's mail."""
+        return [
+            event
+            for event in self.about(self.group_of(operation))
+            # An event of the provider fits every operation of equal content; a call is for one draft.
+            if (event.kind is Kind.REPORTED or (event.kind is Kind.CALL and event.operation == operation))
+            and 200 <= int(event.data.get("status") or 0) < 300
+            and (until is None or event.seq < until)
+        ]
+
+    def lapsed(self, first: Attempt, second: Attempt) -> bool:
+        """Whether the claim of one attempt, still in flight, may have lapsed before another that met it ended."""
+        if not first.start < second.start or first.before(second):
+            return False
+        lasts = self.contract.lease.lasts
+        if not lasts.judged:
+            return self.advanced(first.start, second.start)
+        return second.over is None or second.over - first.began > (lasts.value or 0)
+
+    def surely_in_flight(self, rival: Attempt, attempt: Attempt) -> bool:
+        """Whether one attempt was being worked on for as long as another took: its mail stood at the provider."""
+        if rival.start > attempt.start or attempt.end is None or (rival.end is not None and rival.end < attempt.end):
+            return False
+        return any(
+            event.kind is Kind.PROVIDER_REQUEST and rival.start < event.seq < attempt.start
+            for event in self.about(self.group_of(rival.operation))
+        )
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last event."""
+        return self.events[-1].seq if self.events else 0
+
+    @cached_property
+    def advances(self) -> list[Event]:
+        """The events by which the target's clock was moved."""
+        return [event for event in self.events if event.kind is Kind.ADVANCED]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Attempt]:
+        return read_attempts(self.contract, self.events, approval=self.approval)
+
+    @cached_property
+    def keyring(self) -> Keyring:
+        """Who meets whom under a key."""
+        moved = sum(float(event.data["seconds"]) for event in self.advances)
+        end = (self.events[-1].at if self.events else 0.0) + moved
+        return Keyring(self.contract, self._by_name.values(), moved=bool(self.advances), end=end, busy=self._busy)
+
+    def _busy(self, attempt: Attempt, before: int) -> float:
+        """Return when the provider last had to do with an attempt's mail, on the target's clock."""
+        times = [
+            event.at + sum(float(a.data["seconds"]) for a in self.advances if a.seq < event.seq)
+            for event in self.about(self.group_of(attempt.operation))
+            if event.seq < before and event.kind in (Kind.PROVIDER_REQUEST, Kind.PROVIDER_RESPONSE)
+        ]
+        return max(times, default=0.0)
 
     @cached_property
     def attempts(self) -> list[Attempt]:
         """Every attempt in the order of its start."""
-        found: dict[str, Attempt] = {}
-        for event in self.events:
-            name = event.attempt
-            if event.kind is Kind.ATTEMPT and name is not None and event.operation is not None:
-                found[name] = Attempt(
-                    name=name,
-                    operation=event.operation,
-                    content=str(event.data.get("content", "")),
-                    sender=str(event.data.get("sender", "main")),
-                    tenant=str(event.data.get("tenant", "main")),
-                    path=str(event.data.get("path", "")),
-                    invalid=bool(event.data.get("invalid")),
-                    start=event.seq,
-                    key=event.data.get("key"),
-                    key_problem=event.data.get("key_problem"),
-                    reordered=bool(event.data.get("reordered")),
-                )
-            elif name in found and event.kind in (Kind.CLIENT_REQUEST, Kind.WEBHOOK_REQUEST):
-                found[name].sent_at = event.seq
-            elif name in found and event.kind is Kind.FIRED and event.data["verb"] == Verb.TWICE:
-                found[name].doubled = True
-            elif name in found and event.kind is Kind.ENDED:
-                self._end(found[name], event)
-        self._narrow(list(found.values()))
-        return list(found.values())
+        self._narrow(self._by_name.values())
+        return list(self._by_name.values())
 
-    def _end(self, attempt: Attempt, event: Event) -> None:
-        attempt.end, attempt.outcome = event.seq, str(event.data["outcome"])
-        attempt.never_arrived = bool(event.data.get("never_arrived"))
-        if attempt.answered:
-            attempt.status = int(event.data["status"])
-            attempt.headers = dict(event.data.get("headers", {}))
-            attempt.body = event.data.get("body", "")
-            attempt.classes = classify(self.contract, attempt.status, attempt.body, approval=self.approval)
-            attempt.id = answer_id(self.contract, attempt.status, attempt.body)
-
-    def _narrow(self, attempts: list[Attempt]) -> None:
+    def _narrow(self, attempts: Iterable[Attempt]) -> None:
         """The same id as an earlier success of this key is a replay; a first answer to a key is none."""
         for attempt in attempts:
             if not {AnswerClass.ACCEPTED, AnswerClass.REPLAYED} <= attempt.classes:
                 continue
-            earlier = [a for a in attempts if a is not attempt and self.may_share_key(a, attempt)]
+            if any(a.id is not None and a.id == attempt.id for a in self.keyring.forgotten(attempt)):
+                attempt.classes.discard(AnswerClass.ACCEPTED)
+                continue
+            earlier = [a for a in self.keyring.of(attempt) if a is not attempt and self.may_share_key(a, attempt)]
             if attempt.doubled:
                 continue
             if any(
@@ -184,7 +152,49 @@ class Facts:
 
     def attempt(self, name: str) -> Attempt | None:
         """Return an attempt by its name."""
-        return next((a for a in self.attempts if a.name == name), None)
+        return self._by_name.get(name) if self.attempts else None
+
+    @cached_property
+    def _by_operation(self) -> dict[str, list[Attempt]]:
+        found: dict[str, list[Attempt]] = defaultdict(list)
+        for attempt in self.attempts:
+            found[attempt.operation].append(attempt)
+        return found
+
+    @cached_property
+    def crowded(self) -> set[Attempt]:
+        """The attempts that overlap another one."""
+        found: set[Attempt] = set()
+        earlier: Attempt | None = None  # the one that is answered last, or never
+        for attempt in self.attempts:
+            if earlier is not None and not earlier.before(attempt):
+                found |= {earlier, attempt}
+            if earlier is None or (earlier.answered and _end(attempt) > _end(earlier)):
+                earlier = attempt
+        return found
+
+    @cached_property
+    def by_id(self) -> dict[str, list[Attempt]]:
+        """The attempts whose answers name an id, by that id."""
+        found: dict[str, list[Attempt]] = defaultdict(list)
+        for attempt in self.attempts:
+            if attempt.id is not None:
+                found[attempt.id].append(attempt)
+        return found
+
+    def attempts_for(self, operation: str) -> list[Attempt]:
+        """Return the attempts for one operation."""
+        return self._by_operation.get(operation, [])
+
+    def attempts_of(self, group: str) -> list[Attempt]:
+        """Return the attempts for the operations of a group, in the order of their start."""
+        operations = self.groups.get(group)
+        if operations is None:
+            return self.attempts_for(group)
+        if len(operations) == 1:
+            return self.attempts_for(operations[0].name)
+        found = [attempt for operation in operations for attempt in self.attempts_for(operation.name)]
+        return sorted(found, key=lambda attempt: attempt.start)
 
     @cached_property
     def operations(self) -> dict[str, Operation]:
@@ -214,66 +224,65 @@ class Facts:
         return known.group if known else operation
 
     @cached_property
+    def _by_group(self) -> dict[str | None, list[Event]]:
+        found: dict[str | None, list[Event]] = defaultdict(list)
+        for event in self.events:
+            if event.operation is not None:
+                found[self.group_of(event.operation)].append(event)
+            elif event.kind in _GENERAL:
+                found[None].append(event)
+        return found
+
+    def about(self, *groups: str) -> list[Event]:
+        """Return the events of some groups and those that concern everything, in order."""
+        several = [events for name in (None, *groups) if (events := self._by_group.get(name))]
+        if len(several) == 1:
+            return several[0]
+        return sorted((event for events in several for event in events), key=lambda event: event.seq)
+
+    @cached_property
+    def _hand_overs(self) -> dict[str, list[tuple[int, float]]]:
+        """The hand-overs of each group: the event of each, and of the answer that was sent to it (or infinity)."""
+        found: dict[str, list[tuple[int, float]]] = defaultdict(list)
+        open_: dict[tuple[str, int | None], int] = {}
+        for event in self.events:
+            if event.operation is None or event.kind not in (Kind.PROVIDER_REQUEST, Kind.PROVIDER_RESPONSE):
+                continue
+            group = self.group_of(event.operation)
+            if event.kind is Kind.PROVIDER_REQUEST:
+                open_[group, event.connection] = len(found[group])
+                found[group].append((event.seq, float("inf")))
+            elif event.data.get("sent") and (group, event.connection) in open_:
+                place = open_.pop((group, event.connection))
+                found[group][place] = (found[group][place][0], event.seq)
+        return found
+
+    def pending(self, group: str, *, since: int, until: int) -> int:
+        """Return how many hand-overs of a group had begun after ``since`` and not been answered by ``until``."""
+        return sum(since < begun <= until < answered for begun, answered in self._hand_overs.get(group, ()))
+
+    @cached_property
+    def _stormy(self) -> set[str]:
+        found: set[str] = set()
+        for event in self.events:
+            if event.operation is None:
+                continue
+            bad = event.kind in (Kind.FIRED, Kind.DISCARDED) or (
+                event.kind is Kind.PROVIDER_RESPONSE
+                and (not event.data.get("sent") or not 200 <= int(event.data.get("status") or 200) < 300)
+            )
+            if bad:
+                found.add(self.group_of(event.operation))
+        return found
+
+    def calm(self, groups: Iterable[str]) -> bool:
+        """Whether nothing ever happened to some groups but that their mails were handed over and taken."""
+        return not self._by_group.get(None) and self._stormy.isdisjoint(groups)
+
+    @cached_property
     def commits(self) -> dict[str, list[Commit]]:
         """The commits of each group, in order, each with the event that told the target of it."""
-        by_number: dict[int, Commit] = {}
-        for event in self.events:
-            if event.kind is not Kind.DELIVERY or event.operation is None:
-                continue
-            number = int(event.data["commit"])
-            commit = by_number.setdefault(
-                number,
-                Commit(number, event.seq, self.group_of(event.operation), [], event.data.get("connection")),
-            )
-            commit.recipients.append(str(event.data["recipient"]))
-        for commit in by_number.values():
-            self._told(commit)
-        found: dict[str, list[Commit]] = defaultdict(list)
-        for commit in by_number.values():
-            found[commit.operation].append(commit)
-        return dict(found)
-
-    def _told(self, commit: Commit) -> None:
-        """Note the event by which the target surely knew of a commit, or that it was told otherwise."""
-        answer = next(
-            (
-                e
-                for e in self.events
-                if e.kind in (Kind.PROVIDER_RESPONSE, Kind.CLIENT_RESPONSE)
-                and e.seq > commit.seq
-                and e.data.get("commit") == commit.number
-            ),
-            None,
-        )
-        if answer is None:
-            return
-        if not answer.data.get("sent"):
-            # An answer that was lost still is the provider's own; one that was replaced says what the provider did not.
-            status = int(answer.data.get("status") or 0)
-            commit.denied = status == 503 or (400 <= status < 500 and status != 408)
-            return
-        # A process that is killed may never have read what was written to it shortly before.
-        crash = next((e.seq for e in self.events if e.kind is Kind.CRASH and e.seq > answer.seq), None)
-        dead = False
-        for event in self.events:
-            if event.seq > answer.seq:
-                break
-            dead = event.kind is Kind.CRASH or (dead and event.kind is not Kind.RESTART)
-        # An RST after the answer means that it lay unread when the target closed the connection.
-        unread = any(
-            e.kind is Kind.UNREAD and e.connection == commit.connection and e.seq > answer.seq for e in self.events
-        )
-        if dead or unread:
-            return
-        if crash is None:
-            commit.answered_at = answer.seq
-            return
-        spoke = any(
-            a.succeeded and a.end is not None and answer.seq < a.end < crash and a.start < answer.seq
-            for a in self.attempts
-            if self.group_of(a.operation) == commit.operation
-        )
-        commit.answered_at = answer.seq if spoke else None
+        return read_commits(self.events, self.attempts, self.group_of)
 
     def person(self, group: str, address: str) -> str:
         """Return the recipient whom a delivered address means: targets fold case, add tags, or use one of their own."""
@@ -290,6 +299,12 @@ class Facts:
 
     def served(self, group: str) -> dict[str, int]:
         """Return how many mails each recipient of a group got."""
+        known = self._served.get(group)
+        if known is None:
+            known = self._served[group] = self._count_served(group)
+        return known
+
+    def _count_served(self, group: str) -> dict[str, int]:
         declared = {r for op in self.groups.get(group, ()) for r in op.recipients}
         counts = dict.fromkeys(declared, 0)
         for commit in self.commits.get(group, ()):
@@ -321,69 +336,60 @@ class Facts:
 
     # -- who shares a key ---------------------------------------------------------------------------------------
 
-    def _parts(self, attempt: Attempt) -> dict[str, str]:
-        return {"tenant": attempt.tenant, "mailbox": attempt.sender, "path": attempt.path}
-
-    def _equal_keys(self, a: Attempt, b: Attempt, *, folded: bool) -> bool:
-        if a.key is None or b.key is None:
-            return False
-        return a.key.casefold() == b.key.casefold() if folded else a.key == b.key
-
     def shares_key(self, a: Attempt, b: Attempt) -> bool:
         """Whether two attempts surely meet under one key."""
-        folded = self.contract.key.case.says("folded")
-        return (
-            self._equal_keys(a, b, folded=folded) and not a.key_problem and not b.key_problem and self._one_scope(a, b)
-        )
-
-    def _one_scope(self, a: Attempt, b: Attempt) -> bool:
-        mine, yours = self._parts(a), self._parts(b)
-        scope = self.contract.scope
-        if scope.judged:
-            return all(mine[part] == yours[part] for part in scope.value or () if part in mine)
-        return mine == yours
+        return self.keyring.shares_key(a, b)
 
     def may_share_key(self, a: Attempt, b: Attempt) -> bool:
-        """Whether they may: surely, or because the contract does not say what a scope or a good key is."""
-        folded = self.contract.key.case.permits("folded")
-        return self._equal_keys(a, b, folded=folded) and (self._one_scope(a, b) or not self.contract.scope.judged)
+        """Whether they may meet under one key."""
+        return self.keyring.may_share_key(a, b)
 
     def rivals(self, attempt: Attempt) -> list[Attempt]:
         """Return the other attempts that may meet this one under its key."""
-        return [
-            a
-            for a in self.attempts
-            if a is not attempt
-            and not a.never_arrived
-            and self.may_share_key(a, attempt)
-            and (attempt.end is None or a.start < attempt.end)
-        ]
+        known = self._rivals.get(attempt)
+        if known is None:
+            known = self._rivals[attempt] = [
+                a
+                for a in self.keyring.of(attempt)
+                if a is not attempt
+                and not a.never_arrived
+                and (attempt.end is None or a.start < attempt.end)
+                and self.may_share_key(a, attempt)
+            ]
+        return known
+
+    @cached_property
+    def _rivals(self) -> dict[Attempt, list[Attempt]]:
+        return {}
+
+    @cached_property
+    def _served(self) -> dict[str, dict[str, int]]:
+        return {}
 
     def broken_off(self, attempt: Attempt) -> list[Attempt]:
         """Return the earlier attempts under this key that never arrived whole: they may have left a trace."""
         return [
             a
-            for a in self.attempts
+            for a in self.keyring.of(attempt)
             if a is not attempt and a.never_arrived and a.start < attempt.start and self.shares_key(a, attempt)
         ]
 
+    def forgotten(self, attempt: Attempt) -> list[Attempt]:
+        """Return the earlier attempts under this key whose record is surely gone."""
+        return self.keyring.forgotten(attempt)
+
     def kin(self, a: Attempt, b: Attempt) -> Kin:
         """Whether the contract calls two requests the same one."""
-        if a.content != b.content or a.invalid != b.invalid:
-            return Kin.OTHER
-        fingerprint = self.contract.fingerprint
-        if a.path != b.path and not fingerprint.parts.judged:
-            return Kin.EITHER
-        if a.path != b.path and "path" in (fingerprint.parts.value or ()):
-            return Kin.OTHER
-        if a.reordered != b.reordered and not fingerprint.field_order.says("same"):
-            return Kin.OTHER if fingerprint.field_order.says("different") else Kin.EITHER
-        return Kin.SAME
+        return self.keyring.kin(a, b)
 
     def same_request(self, a: Attempt, b: Attempt) -> bool:
         """Whether they may be the same request."""
-        return self.kin(a, b) is not Kin.OTHER
+        return self.keyring.kin(a, b) is not Kin.OTHER
 
     def absent_path(self, attempt: Attempt) -> bool:
         """Whether an attempt went to another path of the contract that this target does not have."""
         return attempt.path != self.contract.request.path and attempt.status in (404, 405, 501)
+
+
+def _end(attempt: Attempt) -> float:
+    return attempt.end if attempt.answered and attempt.end is not None else float("inf")

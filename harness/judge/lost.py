@@ -15,7 +15,6 @@ from sendtwice.harness.history import Kind
 from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.answers import finding
 from sendtwice.harness.judge.classes import SUCCESS
-from sendtwice.harness.judge.effects import attempts_of
 from sendtwice.harness.judge.facts import Attempt, Facts, Kin, Operation
 from sendtwice.harness.judge.finding import Finding
 from sendtwice.harness.judge.permitted import Left, left_by
@@ -84,7 +83,7 @@ def _never_lost(facts: Facts, group: str) -> Iterator[Finding]:
     if weight is None:
         return
     names = ", ".join(op.name for op in lost)
-    told = [e.seq for e in facts.events if e.kind is Kind.TOLD and e.operation in {op.name for op in lost}]
+    told = [e.seq for e in facts.about(group) if e.kind is Kind.TOLD and e.operation in {op.name for op in lost}]
     count = facts.count(group, min)
     what = f"{len(lost)} sends were answered as successes, {'one' if count == 1 else count or 'none'} was delivered"
     if len(lost) == 1:
@@ -105,12 +104,14 @@ def _weight(facts: Facts, group: str, claims: list[Attempt]) -> Level | None:
         return level(facts.contract, "no-lost-send")
     inline = facts.contract.delivery.says("inline") and facts.role == "api"
     first = min((a.start for a in claims), default=0)
-    earliest = min((a.start for a in attempts_of(facts, group)), default=first)
+    earliest = min((a.start for a in facts.attempts_of(group)), default=first)
     refused = _refusal(facts, group)
     if refused is not None and not inline:
         # A queue answers first and hears of the refusal later; its later answers repeat the first one.
         before = any(a.end is not None and a.end < refused for a in claims)
         return None if before or facts.contract.delivery.says("queued") else _milder(facts)
+    if any(e.kind is Kind.REPORTED for e in facts.about(group)):
+        return Level.OBSERVE  # its provider told it that the mail was delivered
     doubt = weather.doubt(facts, group)
     if _says_unknown(facts, group):
         return Level.OBSERVE
@@ -131,10 +132,8 @@ def _refusal(facts: Facts, group: str) -> int | None:
     return next(
         (
             e.seq
-            for e in facts.events
+            for e in facts.about(group)
             if e.kind is Kind.PROVIDER_RESPONSE
-            and e.operation is not None
-            and facts.group_of(e.operation) == group
             and 400 <= int(e.data.get("status", 0)) < 500
             and int(e.data["status"]) not in (408, 409, 429)
         ),
@@ -144,20 +143,32 @@ def _refusal(facts: Facts, group: str) -> int | None:
 
 def _says_unknown(facts: Facts, group: str) -> bool:
     """Whether a target that was killed no longer claims success, but says that it does not know."""
-    crash = max((e.seq for e in facts.events if e.kind is Kind.CRASH), default=None)
-    last = [a for a in attempts_of(facts, group) if a.answered and crash is not None and a.start > crash]
+    crash = max((e.seq for e in facts.about(group) if e.kind is Kind.CRASH), default=None)
+    last = [a for a in facts.attempts_of(group) if a.answered and crash is not None and a.start > crash]
     return bool(last) and bool(last[-1].classes & {A.UNKNOWN, A.IN_PROGRESS}) and not last[-1].classes & SUCCESS
 
 
 def _claims(facts: Facts, operation: str) -> list[Attempt]:
     """Return the attempts that were told 'done' for this operation, and may take it as said of their own content."""
-    mine = [a for a in facts.attempts if a.operation == operation]
+    mine = facts.attempts_for(operation)
     if facts.role == "client":
-        told = [e for e in facts.events if e.kind is Kind.TOLD and e.operation == operation]
+        told = [e for e in facts.about(facts.group_of(operation)) if e.kind is Kind.TOLD and e.operation == operation]
         return mine if any(e.data["told"] == "sent" for e in told) else []
     if facts.role == "consumer":
         return [a for a in mine if a.answered and 200 <= (a.status or 0) < 300]
-    return [a for a in mine if a.succeeded and not a.invalid and not _of_another(facts, a)]
+    return [
+        a
+        for a in mine
+        if a.succeeded and not a.invalid and not a.dry_run and not _of_another(facts, a) and not _draft(facts, a)
+    ]
+
+
+def _draft(facts: Facts, claim: Attempt) -> bool:
+    """Whether a success repeats the answer of a draft that nobody has approved: it promises no mail."""
+    drafts = [
+        a for a in facts.attempts_for(claim.operation) if a.classes == {A.PENDING} and a.id == claim.id is not None
+    ]
+    return bool(drafts) and not facts.decisions(claim.operation)
 
 
 def _of_another(facts: Facts, claim: Attempt) -> bool:

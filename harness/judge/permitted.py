@@ -8,21 +8,21 @@ choice; a finding needs an answer outside of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from sendtwice.fake_provider.contracts import AnswerClass as A
 from sendtwice.fake_provider.contracts import Claim
 from sendtwice.fake_provider.contracts.model import Storage
 from sendtwice.harness.judge import weather
-from sendtwice.harness.judge.facts import Attempt, Facts, Kin
+from sendtwice.harness.judge.attempt import Attempt
+from sendtwice.harness.judge.checks import TURNED_AWAY, TURNED_AWAY_SENDERS, first_check
+from sendtwice.harness.judge.facts import Facts
+from sendtwice.harness.judge.keyring import Kin, Memory
 
 #: What a send may be answered with when it is the first under its key. A server may always fail.
 FRESH = frozenset({A.ACCEPTED, A.PENDING, A.FAILED, A.UNKNOWN})
 #: What is fair when the provider or the process failed.
 TROUBLED = frozenset({A.FAILED, A.UNKNOWN, A.REFUSED, A.IN_PROGRESS})
-#: A limiter and a guard at the door stand before the keys (CONTRACTS R17, R18): they say nothing of one.
-TURNED_AWAY = frozenset({A.RATE_LIMITED, A.UNAUTHORIZED})
 #: Outcomes that a key may keep; a conflict or "in progress" is never one.
 _OUTCOMES = frozenset({A.REFUSED, A.FAILED, A.UNKNOWN})
 #: Answers that leave nothing of their own under a key.
@@ -40,15 +40,6 @@ class Left(Enum):
     SURELY = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
-    """The permitted classes, the rule that an answer outside of them breaks, and why they are what they are."""
-
-    classes: frozenset[A]
-    rule: str
-    why: str
-
-
 def left_by(facts: Facts, rival: Attempt) -> Left:
     """Return whether a rival left a record under its key."""
     if rival.never_arrived or rival.key_problem:
@@ -58,14 +49,20 @@ def left_by(facts: Facts, rival: Attempt) -> Left:
     if rival.classes and rival.classes <= {A.ACCEPTED, A.REPLAYED, A.PENDING, A.DUPLICATE}:
         return Left.SURELY
     if rival.classes and rival.classes <= _EMPTY:
-        return Left.NOTHING
+        stored = [p for c, p in _at_the_door(facts) if rival.classes == {c} and p.judged and p.value != "released"]
+        return Left.MAYBE if stored else Left.NOTHING
     if A.REFUSED in rival.classes or A.FAILED in rival.classes:
         policy = refusal_policy(facts, rival)
         if policy is not None and policy.says("released"):
             return Left.NOTHING
-        if policy is not None and policy.says("stored"):
+        if policy is not None and (policy.says("stored") or policy.says("poisoned")):
             return Left.SURELY
     return Left.MAYBE
+
+
+def _at_the_door(facts: Facts) -> tuple[tuple[A, Claim[Storage]], ...]:
+    outcomes = facts.contract.outcomes
+    return ((A.UNAUTHORIZED, outcomes.unauthorized), (A.RATE_LIMITED, outcomes.rate_limited))
 
 
 def refusal_policy(facts: Facts, rival: Attempt) -> Claim[Storage] | None:
@@ -83,14 +80,14 @@ def refusal_policy(facts: Facts, rival: Attempt) -> Claim[Storage] | None:
     return None
 
 
-def permission(facts: Facts, attempt: Attempt) -> Permission:
+def permission(facts: Facts, attempt: Attempt) -> frozenset[A]:
     """Return what this attempt may be answered with."""
-    problem = _bad_key(facts, attempt)
-    if problem is not None:
-        return replace(problem, classes=problem.classes | TURNED_AWAY)
-    if attempt.invalid:
-        return _INVALID
+    check = first_check(facts, attempt)
+    if check is not None:
+        return check.classes
     rivals = facts.rivals(attempt)
+    if not rivals and facts.forgotten(attempt) and facts.contract.retention.then.says("refuse"):
+        return TURNED_AWAY | {A.EXPIRED}
     same = [r for r in rivals if facts.kin(r, attempt) is not Kin.OTHER]
     other = [r for r in rivals if facts.kin(r, attempt) is not Kin.SAME]
     finished = [r for r in same if r.succeeded and r.before(attempt)]
@@ -114,15 +111,41 @@ def permission(facts: Facts, attempt: Attempt) -> Permission:
             classes |= _after_same(facts, rival, attempt) - (frozenset() if kept else _OUTCOMES & rival.classes)
     for rival in other:
         classes |= _after_other(facts, rival, attempt)
+    classes |= _after_a_while(facts, attempt, rivals)
     if facts.broken_off(attempt):
         # The target may not have noticed yet that it will never be whole.
         classes |= {A.IN_PROGRESS}
     if attempt.doubled:
         classes |= {A.REPLAYED, A.IN_PROGRESS, A.DUPLICATE}
-    if attempt.status == _SHED and any(a is not attempt and a.overlaps(attempt) for a in facts.attempts):
+    if attempt.partly_invalid and not (facts.contract.batch and facts.contract.batch.partial.says("accept-rest")):
+        classes |= {A.REFUSED}
+    if attempt.status == _SHED and attempt in facts.crowded:
         classes |= attempt.classes
-    rule, why = _rule(facts, attempt, same, other)
-    return Permission(frozenset(classes), rule, why)
+    if attempt.sender not in TURNED_AWAY_SENDERS:
+        # A good credential below its limit is not answered with what another one left under the key.
+        left = [c for c, policy in _at_the_door(facts) if policy.says("released")]
+        classes -= {c for c in left for r in rivals if r.sender in TURNED_AWAY_SENDERS and c in r.classes}
+    return frozenset(classes)
+
+
+def _after_a_while(facts: Facts, attempt: Attempt, rivals: list[Attempt]) -> set[A]:
+    """Return what time alone makes possible: a key past its retention, a claim past its lease."""
+    contract, found = facts.contract, set[A]()
+    gone = facts.forgotten(attempt)
+    maybe = [r for r in rivals if facts.keyring.memory(r, attempt) is Memory.MAYBE]
+    if (gone or maybe) and not contract.retention.then.says("execute"):
+        found |= {A.EXPIRED}
+    for rival in rivals:
+        lease = contract.lease
+        if not facts.lapsed(rival, attempt) and not facts.lapsed(attempt, rival):
+            continue
+        if not lease.then.judged or lease.then.permits("execute") or lease.then.permits("resume"):
+            found |= FRESH
+        if not lease.then.judged or lease.then.permits("refuse"):
+            found |= {A.REFUSED, A.CONFLICT, A.KEY_INVALID}
+        if not lease.then.judged or lease.then.permits("unknown"):
+            found |= {A.UNKNOWN}
+    return found
 
 
 def _fresh(facts: Facts, attempt: Attempt, rivals: list[Attempt], *, troubled: bool) -> frozenset[A]:
@@ -161,6 +184,11 @@ def _after_same(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
         policy = refusal_policy(facts, rival)
         if rival.answered and not rival.succeeded and (policy is None or policy.permits("stored")):
             found |= rival.classes & _OUTCOMES
+        if policy is not None and policy.value == "poisoned":
+            found |= {A.KEY_INVALID, A.CONFLICT, A.REFUSED}
+    found |= _since_decided(facts, rival, attempt)
+    if contract.duplicates.permits("accept"):
+        found |= {A.ACCEPTED, A.REPLAYED}
     if contract.duplicates.permits("refuse") or contract.duplicates.permits("redirect"):
         found |= {A.DUPLICATE}
     if not rival.before(attempt) or not rival.succeeded or contract.delivery.value != "inline":
@@ -173,6 +201,14 @@ def _after_same(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
     if contract.concurrent.permits("execute") and not rival.before(attempt):
         found |= FRESH
     return found
+
+
+def _since_decided(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
+    """Return what a repeat may be told once a person or an event has decided what became of the first."""
+    decided = facts.decisions(rival.operation, until=attempt.end)
+    if not decided:
+        return set()
+    return {A.ACCEPTED, A.REPLAYED, A.IN_PROGRESS, A.REFUSED, A.FAILED, *rival.classes}
 
 
 def _after_other(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
@@ -196,89 +232,3 @@ def _after_other(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
 def _may_be_stored(facts: Facts, rival: Attempt) -> bool:
     policy = refusal_policy(facts, rival)
     return policy is None or bool(policy.permits("stored"))
-
-
-def _bad_key(facts: Facts, attempt: Attempt) -> Permission | None:
-    key = facts.contract.key
-    match attempt.key_problem:
-        case "absent":
-            if key.presence.says("required"):
-                wanted = frozenset({A.KEY_MISSING})
-                return Permission(wanted, "key-syntax", "the contract requires a key and there was none")
-            return None
-        case None if attempt.key is None and not key.presence.judged:
-            return Permission(frozenset(A), "key-syntax", "the contract does not say whether a key is required")
-        case None:
-            return None
-        case "empty":
-            if key.empty.permits("absent") or not key.empty.judged:
-                return Permission(frozenset(A), "key-syntax", "the contract leaves empty keys open")
-            allowed = {A.KEY_INVALID} | ({A.KEY_MISSING} if key.presence.says("required") else set())
-            return Permission(frozenset(allowed), "key-syntax", "an empty key is invalid under the contract")
-        case "undeclared":
-            return Permission(frozenset(A), "key-syntax", "the contract does not say whether such a key is good")
-        case problem:
-            if not key.invalid.says("refuse"):
-                # The page says what a key may be, not what becomes of another.
-                return Permission(frozenset(A), "key-syntax", f"what a key that is {problem} leads to is not declared")
-            return Permission(frozenset({A.KEY_INVALID}), "key-syntax", f"a key that is {problem} is invalid")
-
-
-#: A request that no API should take: whatever it is told but a crash of the server's own is fair.
-_INVALID = Permission(frozenset(A) - {A.FAILED}, "refusal-policy", "the request is not valid")
-
-
-def _alike(a: str | None, b: str | None) -> bool:
-    """Whether two different keys are easily taken for one: equal but for case, blanks, or their ends."""
-    if a is None or b is None or a == b:
-        return False
-    return a.strip().casefold() == b.strip().casefold() or (len(a) > 32 and a[:32] == b[:32])
-
-
-def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attempt]) -> tuple[str, str]:
-    if attempt.classes and attempt.classes <= {A.CONFLICT} and same and not other:
-        return "no-false-conflict", f"{same[0].name} was the same request under the same key"
-    if attempt.classes and attempt.classes <= {A.FAILED, A.UNKNOWN}:
-        running = next((r for r in (*same, *other) if r.overlaps(attempt)), None)
-        if running is not None:
-            return "in-progress", f"{running.name} was in flight under this key"
-    refused = any(
-        r.invalid or (r.answered and r.classes & {A.REFUSED, A.FAILED} and not r.succeeded) for r in (*same, *other)
-    )
-    if refused and not any(r.succeeded for r in same):
-        return "refusal-policy", "an earlier attempt under this key was refused"
-    sure = [r for r in other if facts.shares_key(r, attempt) and left_by(facts, r) is not Left.NOTHING]
-    if sure and not any(r.succeeded and r.before(attempt) for r in same):
-        return "conflict", f"{sure[0].name} used this key for other content"
-    if attempt.classes and attempt.classes <= {A.CONFLICT} and same:
-        return "no-false-conflict", f"{same[0].name} was the same request under the same key"
-    done = next((r for r in same if r.succeeded and r.before(attempt)), None)
-    if done is not None:
-        return "replay-fidelity", f"{done.name} had been answered under this key"
-    if any(r.overlaps(attempt) for r in same):
-        return (
-            "in-progress",
-            f"{next(r.name for r in same if r.overlaps(attempt))} was in flight under this key",
-        )
-    if same:
-        return "replay-fidelity", f"{same[0].name} had been answered under this key"
-    partial = facts.broken_off(attempt)
-    if partial and not other:
-        return (
-            "refusal-policy",
-            f"{partial[0].name} broke off before it had arrived whole, and nothing else used this key",
-        )
-    alike = [a for a in facts.attempts if a is not attempt and a.start < attempt.start and _alike(a.key, attempt.key)]
-    if alike and not other:
-        return "key-syntax", f"no one used this key; {alike[0].name} used one much like it"
-    elsewhere = [
-        a
-        for a in facts.attempts
-        if a is not attempt
-        and a.key == attempt.key is not None
-        and a.start < attempt.start
-        and not facts.shares_key(a, attempt)
-    ]
-    if elsewhere and not any(facts.shares_key(r, attempt) for r in (*same, *other)):
-        return "isolation", f"{elsewhere[0].name} used this key in another scope"
-    return "status-as-declared", "it was the first under its key"

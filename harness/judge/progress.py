@@ -9,10 +9,12 @@ from sendtwice.fake_provider.contracts import Level
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.answers import finding, named
+from sendtwice.harness.judge.checks import TURNED_AWAY
 from sendtwice.harness.judge.classes import SUCCESS
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.judge.finding import Finding
-from sendtwice.harness.judge.permitted import TURNED_AWAY, refusal_policy
+from sendtwice.harness.judge.keyring import Kin
+from sendtwice.harness.judge.permitted import Left, left_by, refusal_policy
 from sendtwice.harness.judge.rules import level
 
 
@@ -25,7 +27,7 @@ def judge_progress(facts: Facts) -> Iterator[Finding]:
         if last is None or not last.answered or last.classes != {A.IN_PROGRESS}:
             # Unknown, or a status that may mean other things too: that is no proof of a stuck key.
             continue
-        mine = [a for a in facts.attempts if a.operation == event.operation and a.start < last.start]
+        mine = [a for a in facts.attempts_for(event.operation) if a.start < last.start]
         waited = float(event.data.get("waited", 0))
         if weather.uncertain(facts, {event.operation}, until=last.end):
             group = facts.group_of(event.operation)
@@ -68,13 +70,26 @@ def judge_release(facts: Facts) -> Iterator[Finding]:
             continue
         if facts.count(facts.group_of(event.operation)) or weather.uncertain(facts, {event.operation}, until=last.end):
             continue
-        mine = [a for a in facts.attempts if a.operation == event.operation and a.start < last.start]
+        mine = [a for a in facts.attempts_for(event.operation) if a.start < last.start]
         freed = [
             a for a in mine if a.never_arrived or ((p := refusal_policy(facts, a)) is not None and p.says("released"))
         ]
+        if (
+            facts.absent_path(last)
+            or last.invalid
+            or last.partly_invalid
+            or last.too_many
+            or last.key_problem
+            or last.dry_run
+        ):
+            continue  # the same mistake is refused again
+        if last.classes == {A.CONFLICT} and any(
+            facts.kin(r, last) is Kin.OTHER and left_by(facts, r) is not Left.NOTHING for r in facts.rivals(last)
+        ):
+            continue  # other content has the key
         if not freed or any(
             e.kind is Kind.FIRED and str(e.data["place"]).startswith("provider.") and e.seq > last.start
-            for e in facts.events
+            for e in facts.about(facts.group_of(event.operation))
         ):
             continue
         why = "never arrived whole" if freed[0].never_arrived else "had failed before anything was sent"
@@ -122,7 +137,7 @@ def _deliveries(facts: Facts, event: Event) -> Iterator[Finding]:
         count = most if most > high else least
         wanted = str(low) if low == high else f"{low} to {high}"
         commits = [c.seq for group in groups for c in seen.commits.get(group, ())]
-        attempts = [seq for a in facts.attempts if facts.group_of(a.operation) in groups for seq in a.events]
+        attempts = [seq for group in groups for a in facts.attempts_of(group) for seq in a.events]
         yield finding(
             facts.contract,
             "expected",

@@ -7,6 +7,10 @@ from sendtwice.fake_provider.faults import Verb
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge.facts import Facts
 
+#: Answers of a provider that do not say whether it took the mail. 503 says that it did not (RFC 9110, 15.6.4).
+_AMBIGUOUS = frozenset({408, 425, 500, 502, 504})
+#: Faults that end a connection before the provider's answer.
+_CUT_OFF = frozenset({Verb.RESET.value, Verb.CLOSE.value, Verb.LOSE.value, Verb.CUT.value})
 #: Fault verbs that only move a message in time.
 _PATIENT = {Verb.HOLD.value, Verb.DELAY.value}
 
@@ -15,7 +19,7 @@ def provider_answers(facts: Facts, operation: str, *, until: int) -> set[int]:
     """Return the statuses with which the provider was made to refuse a group's messages before ``until``."""
     return {
         int(e.data["argument"])
-        for e in facts.events
+        for e in facts.about(facts.group_of(operation))
         if e.kind is Kind.FIRED
         and e.seq < until
         and e.data["place"] == "provider.request"
@@ -32,27 +36,21 @@ def given_up(facts: Facts, groups: set[str], *, until: int | None, since: int = 
     An attempt that still runs, and will end well, accounts for one pending hand-over; one more belongs to an attempt
     that is over, or that gave up as well. (Which of two in flight gave up first, nobody can know.)
     """
-    end = until if until is not None else max((e.seq for e in facts.events), default=0)
+    end = until if until is not None else facts.last_seq
     for group in groups:
-        pending: set[int | None] = set()
-        for event in facts.events:
-            if not since < event.seq <= end or event.operation is None or facts.group_of(event.operation) != group:
-                continue
-            if event.kind is Kind.PROVIDER_REQUEST:
-                pending.add(event.connection)
-            elif event.kind is Kind.PROVIDER_RESPONSE and event.data.get("sent"):
-                pending.discard(event.connection)
+        pending = facts.pending(group, since=since, until=end)
+        if not pending:
+            continue
         running = [
             a
-            for a in facts.attempts
-            if facts.group_of(a.operation) == group
-            and a.start < end
+            for a in facts.attempts_of(group)
+            if a.start < end
             and a.answered
             and a.end is not None
             and a.end > end
             and not a.classes <= {AnswerClass.FAILED, AnswerClass.UNKNOWN}
         ]
-        if len(pending) > len(running):
+        if pending > len(running):
             return True
     return False
 
@@ -65,7 +63,7 @@ def doubt(facts: Facts, group: str, *, in_flight: bool = True) -> int | None:
     """
     pending: dict[int | None, int] = {}
     unread: set[int | None] = set()
-    for event in facts.events:
+    for event in facts.about(group):
         mine = event.operation is not None and facts.group_of(event.operation) == group
         if mine and (event.kind is Kind.PROVIDER_REQUEST or event.data.get("outcome") == "answered"):
             # What was answered before is read by now: the target has gone on.
@@ -75,9 +73,12 @@ def doubt(facts: Facts, group: str, *, in_flight: bool = True) -> int | None:
         if mine and event.kind is Kind.PROVIDER_REQUEST:
             pending[event.connection] = event.seq
         elif mine and event.kind is Kind.PROVIDER_RESPONSE:
-            if not event.data.get("sent"):
+            if not event.data.get("sent") or int(event.data.get("status") or 0) in _AMBIGUOUS:
                 return event.seq
             unread.add(event.connection)
+        elif event.kind is Kind.FIRED and event.data["place"] == "provider.request" and event.data["verb"] in _CUT_OFF:
+            if mine or event.operation is None:
+                return event.seq
         elif event.kind is Kind.CRASH and pending:
             return event.seq
         elif event.kind is Kind.DISCARDED and event.operation is None and not facts.commits.get(group):
@@ -98,7 +99,9 @@ def trouble(facts: Facts, operations: set[str], *, until: int | None, since: int
     groups = {facts.group_of(operation) for operation in operations}
     if given_up(facts, groups, until=until, since=since):
         return True
-    for event in facts.events:
+    if facts.calm(groups):
+        return False
+    for event in facts.about(*groups):
         if event.seq <= since:
             continue
         if until is not None and event.seq > until:
@@ -125,7 +128,9 @@ def uncertain(facts: Facts, operations: set[str], *, until: int | None) -> bool:
     groups = {facts.group_of(operation) for operation in operations}
     if given_up(facts, groups, until=until):
         return True
-    for event in facts.events:
+    if facts.calm(groups):
+        return False
+    for event in facts.about(*groups):
         if until is not None and event.seq > until:
             break
         mine = event.operation is not None and facts.group_of(event.operation) in groups
@@ -148,5 +153,5 @@ def handed_over(facts: Facts, group: str) -> bool:
             and facts.group_of(event.operation) == group
         )
         or (event.kind is Kind.DISCARDED and event.operation is None)
-        for event in facts.events
+        for event in facts.about(group)
     )

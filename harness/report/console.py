@@ -48,9 +48,14 @@ class Console:
         color: Color = "auto",
         verbosity: int = 0,
         width: int | None = None,
+        compared: Sequence[str] = (),
     ) -> None:
-        """Print to ``stream`` (standard output); ``target`` is how the user named the target file."""
+        """Print to ``stream`` (standard output); ``target`` is how the user named the target file.
+
+        ``compared``: what differs between the target's own contract and the one that it is judged by.
+        """
         self._redactor = redactor
+        self._compared = compared
         self._target = target
         self._paper = Paper(stream or sys.stdout, color=color, width=width)
         self._verbosity = verbosity
@@ -117,6 +122,10 @@ class Console:
             self._rest(result)
         elif unclear := [s for s in result.scenarios if s.verdict is Verdict.INCONCLUSIVE]:
             self._groups("Inconclusive", unclear, "yellow")
+        if self._compared and self._verbosity >= 0:
+            self._paper.line()
+            for line in self._compared:
+                self._wrapped(line, hanging="    ")
         self._paper.line()
         if result.error is not None:
             self._wrapped(f"sendtwice could not do its work: {result.error}", color="red")

@@ -87,7 +87,7 @@ def worst_finding(result: ScenarioResult) -> Finding | None:
 def as_document(scenario: Scenario) -> dict[str, Any]:
     """Return a scenario as the plain data of its file, in the short forms that people write."""
     data: dict[str, Any] = {"id": scenario.id, "title": scenario.title, "role": scenario.role}
-    for name in ("tags", "why", "source", "needs"):
+    for name in ("tags", "why", "source", "needs", "each", "route"):
         value = getattr(scenario, name)
         if value:
             data[name] = " ".join(value.split()) if isinstance(value, str) else _Flow(value)

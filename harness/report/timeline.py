@@ -162,6 +162,8 @@ class _Story:
         to = ", ".join(short(str(r)) for r in event.data.get("recipients", ()))
         key = event.data.get("key")
         shown = f"  key={short_key(key)}" if key else ""
+        again = event.data.get("resend")
+        shown += f" (attempt {again + 1} of one call: its SDK sends again by itself)" if again else ""
         text = f"the target hands over a mail{self._of(event)} to {to}{shown}"
         return replace(self.line(event, "provider", text), routine=True)
 

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import yaml
 
 from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.clock import Clock
-from sendtwice.fake_provider.contracts import Contract
+from sendtwice.fake_provider.contracts import AnswerClass, Contract
+from sendtwice.fake_provider.emulator.answers import Told
 from sendtwice.fake_provider.emulator.engine import Emulator
 from sendtwice.fake_provider.emulator.store import Store
 from sendtwice.fake_provider.emulator.upstream import Kind, Outcome
@@ -109,7 +111,8 @@ class Scripted:
         if what in {"sent", "unknown"} and not (self.deduplicates and key in self.known):
             self.taken.append(mail)
             self.known.add(key)
-        return Outcome(Kind.UNKNOWN if what == "lost" else Kind(what), key)
+        # Whoever does not answer tells no id either.
+        return Outcome(Kind.UNKNOWN, None) if what in {"lost", "unknown"} else Outcome(Kind(what), key)
 
     async def start(self) -> None: ...
 
@@ -141,6 +144,92 @@ async def ask(engine: Emulator, request: Request) -> Response:
 
 def said(response: Response) -> Any:
     return json.loads(response.body)
+
+
+def kind(response: Response) -> AnswerClass | None:
+    assert isinstance(response, Told)
+    return response.kind
+
+
+# --- Contracts of the tests' own -----------------------------------------------------------------------
+
+#: A contract that has every kind of route, and says of keys only where they are.
+MINE = """
+name: mine
+title: Mine
+request: {path: /emails, body: {from: "{from}", to: ["{to}"], subject: "{subject}", text: "{text}"}}
+mail: {required: [/to, /subject]}
+routes:
+  batch: {path: /emails/batch}
+  bundle: {path: /bundles, mail: {items: /mails, required: [/to]}}
+  draft: {path: /drafts, does: draft}
+  approve: {path: "/drafts/{id}/approve", does: launch, asks: person}
+  reject: {path: "/drafts/{id}/reject", does: reject, asks: person}
+  launch:
+    path: "/broadcasts/{id}/send"
+    does: launch
+    answers: {refused: {status: 400, code: {at: /name, is: validation_error}, body: {message: "It is not a draft."}}}
+  resolve: {path: "/emails/{id}/resolve", does: resolve}
+  provider-event: {path: /hooks/provider, does: reconcile}
+  read: {method: GET, path: "/emails/{id}", does: read}
+  list: {method: GET, path: /emails, does: read}
+  event:
+    path: /events/send
+    key: ignored
+    mail: {from: /data/from, to: /email, subject: /data/subject, text: /data/text}
+  store-event:
+    path: /events/store
+    does: nothing
+    key: optional
+    key_at: "body:/idempotency_key"
+    answers: {accepted: {status: 202, id: /id}, replayed: {status: 202, id: /id}}
+  ping: {path: /ping, does: nothing}
+answers:
+  accepted: {status: 201, id: /id, body: {status: queued}}
+  replayed: {status: 200, id: /id, body: {status: queued}}
+  unauthorized: {status: [401, 403]}
+  rate_limited:
+    - {status: 429, code: {at: /code, is: rate_limited}}
+    - {status: 402, code: {at: /code, is: quota}}
+"""
+
+
+def changed(base: str | Contract, /, **claims: Any) -> Contract:
+    """A contract with other claims; ``a__b`` is ``b`` in ``a``."""
+    loaded = contracts.load(base) if isinstance(base, str) else base
+    data = loaded.model_dump(by_alias=True, exclude_unset=True)
+    for path, value in claims.items():
+        *way, last = path.split("__")
+        place = data
+        for step in way:
+            place = place.setdefault(step, {})
+        place[last] = value
+    return Contract.model_validate(data)
+
+
+def mine(**claims: Any) -> Contract:
+    """The tests' own contract, with further claims."""
+    return changed(Contract.model_validate(yaml.safe_load(MINE)), **claims)
+
+
+def call(
+    path: str = "/emails",
+    body: Any = None,
+    *,
+    key: str | None = "k1",
+    method: str = "POST",
+    credential: str = "one",
+    headers: dict[str, str] | None = None,
+    raw: bytes | None = None,
+    **changes: Any,
+) -> Request:
+    """A request to the tests' own contract: a mail where no body is given."""
+    sent = {"authorization": f"Bearer {credential}", "content-type": "application/json", "host": "api.example.test:80"}
+    if key is not None:
+        sent["idempotency-key"] = key
+    data = raw if raw is not None else json.dumps(body_for("mine", **changes) if body is None else body).encode()
+    sent |= {name.lower(): value for name, value in (headers or {}).items()}
+    return Request(method, path, tuple(sent.items()), data)
 
 
 # --- On the wire ----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import jsonschema_rs
 import pytest
 
 from sendtwice.fake_provider.provider import FakeProvider
+from tests.fake_provider.consumer import consumer
 from tests.fake_provider.kit import Scripted, Wire, body_for, get, message, post, provider, run
 
 EMAILS = "/emails"
@@ -289,7 +290,6 @@ def test_unknown_paths_and_methods_name_what_there_is() -> None:
             )
             method = await control(fake, "deliveries", {})
             assert (method.status_code, method.headers["allow"]) == (405, "GET")
-            assert (await control(fake, "webhooks/redrive", {})).status_code == 501
             assert (await get(fake, "/healthz")).json()["ok"] is True
             assert (await control(fake, "health")).json() == {
                 "ok": True,
@@ -333,7 +333,10 @@ def test_the_description_is_sound_and_true() -> None:
                 ("post", "/clock", {"advance": 1}, 200),
                 ("post", "/reset", {}, 200),
                 ("get", "/health", None, 200),
-                ("post", "/webhooks/redrive", {}, 501),
+                ("get", "/contract/openapi.json", None, 200),
+                ("get", "/webhooks", None, 422),
+                ("post", "/webhooks/redrive", {"all": "dead"}, 422),
+                ("post", "/webhooks/redeliver", {"event_id": "evt_1"}, 422),
             ):
                 answer = await control(fake, path[1:], given)
                 assert answer.status_code == status, (path, answer.text)
@@ -341,6 +344,130 @@ def test_the_description_is_sound_and_true() -> None:
                 if "$ref" in response:
                     response = document["components"]["responses"]["Bad"]
                 _fits(document, answer.json(), response["content"]["application/json"]["schema"])
+
+    run(play())
+
+
+async def happened(fake: FakeProvider) -> str:
+    """Let something happen, and return the id of its event."""
+    await post(fake, EMAILS, body_for("generic"))
+    return str((await control(fake, "webhooks")).json()["events"][-1]["event_id"])
+
+
+def test_events_are_listed_with_what_became_of_each() -> None:
+    async def play() -> None:
+        async with consumer(500) as to, provider(webhook_url=to.url, webhook_schedule=()) as fake:
+            dead = await happened(fake)
+            assert (await control(fake, "webhooks?settle=10")).json()["settled"] is True
+            delivered = await happened(fake)
+            shown = (await control(fake, "webhooks?settle=10")).json()
+            document = (await control(fake, "openapi.json")).json()
+            _fits(document, shown, document["components"]["schemas"]["Webhooks"])
+            assert [(e["event_id"], e["state"], e["attempts"], e["last"]["status"]) for e in shown["events"]] == [
+                (dead, "dead", 1, 500),
+                (delivered, "delivered", 1, 204),
+            ]
+            for query, ids in (
+                ("since=1", [delivered]),
+                ("state=dead", [dead]),
+                ("type=message.sent", [dead, delivered]),
+                ("type=message.failed", []),
+                (f"event_id={dead}", [dead]),
+                ("state=pending", []),
+            ):
+                found = (await control(fake, f"webhooks?{query}")).json()
+                assert [event["event_id"] for event in found["events"]] == ids
+
+    run(play())
+
+
+def test_an_event_is_redriven_when_it_is_dead_and_redelivered_when_it_is_not() -> None:
+    async def play() -> None:
+        async with consumer(500, 500) as to, provider(webhook_url=to.url, webhook_schedule=()) as fake:
+            ids = [await happened(fake), await happened(fake)]
+            await control(fake, "webhooks?settle=10")
+            again = await control(fake, "webhooks/redrive", {"event_id": ids[0]})
+            assert (again.status_code, [e["state"] for e in again.json()["events"]]) == (200, ["pending"])
+            await control(fake, "webhooks?settle=10")
+            rest = (await control(fake, "webhooks/redrive", {"all": "dead"})).json()
+            assert [event["event_id"] for event in rest["events"]] == [ids[1]]
+            await control(fake, "webhooks?settle=10")
+            assert (await control(fake, "webhooks/redeliver", {"event_id": ids[0]})).status_code == 200
+            await control(fake, "webhooks?settle=10")
+            assert [got.id for got in to.got].count(ids[0]) == 3
+            assert (await control(fake, "webhooks/redrive", {"all": "dead"})).json() == {"events": [], "count": 0}
+
+    run(play())
+
+
+def test_the_wire_of_events_takes_faults_as_the_others_do() -> None:
+    async def play() -> None:
+        async with consumer() as to, provider(webhook_url=to.url, webhook_schedule=(0.0,)) as fake:
+            armed = await control(fake, "faults", {"crossing": "webhook.response", "fault": "lose"})
+            assert armed.status_code == 201
+            number = await happened(fake)
+            await control(fake, "webhooks?settle=10")
+            assert [got.id for got in to.got] == [number, number]
+            (shown,) = (await control(fake, "faults")).json()["faults"]
+            assert shown["fired"] == 1
+
+    run(play())
+
+
+def test_the_clock_makes_events_due_and_a_reset_forgets_them() -> None:
+    async def play() -> None:
+        async with consumer(500, 500) as to, provider(webhook_url=to.url, webhook_schedule=(3600.0, 3600.0)) as fake:
+            assert fake.outbox is not None
+            await happened(fake)
+            await to.until(lambda: len(to.got) == 1)
+            assert await fake.outbox.wait(lambda: fake.outbox.due(fake.outbox.events()[0]) is not None, timeout=10)  # type: ignore[union-attr]
+            await control(fake, "clock", {"advance": 3600})
+            await to.until(lambda: len(to.got) == 2)
+            await control(fake, "reset", {})
+            await control(fake, "clock", {"advance": 3600})
+            number = await happened(fake)
+            await to.until(lambda: len(to.got) == 3)
+            assert to.got[2].id == number
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    ("what", "given", "sentence"),
+    [
+        ("webhooks?state=lost", None, "state must be pending, delivered, dead, not 'lost'"),
+        ("webhooks?settle=soon", None, "settle must be a number, not 'soon'"),
+        ("webhooks/redrive", {}, 'say which: {"event_id": "..."}, or {"all": "dead"}'),
+        ("webhooks/redrive", {"all": "dead", "event_id": "e"}, "say which"),
+        ("webhooks/redrive", {"all": "pending"}, "all must be \"dead\", not 'pending'"),
+        ("webhooks/redrive", {"event_id": "evt_1"}, "there is no event 'evt_1'; GET webhooks lists them"),
+        ("webhooks/redeliver", {}, "say which"),
+        ("webhooks/redeliver", {"event_id": 1}, "event_id must be text, not 1"),
+        ("faults", {"crossing": "webhook.response", "fault": "reset"}, "webhook.response cannot be hit by reset"),
+        ("faults", {"crossing": "webhook.request", "fault": "lose", "stage": "connect"}, "has no stages"),
+        ("faults", {"crossing": "webhook.request", "fault": {"lose": "in-body"}}, "is lost as a whole"),
+    ],
+)
+def test_a_mistake_about_events_is_answered_with_one_sentence(what: str, given: Any, sentence: str) -> None:
+    async def play() -> None:
+        async with consumer() as to, provider(webhook_url=to.url) as fake:
+            answer = await control(fake, what, given)
+            assert (answer.status_code, sentence in answer.json()["error"]) == (422, True), answer.text
+
+    run(play())
+
+
+def test_events_that_go_nowhere_are_said_to() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            for what, given in (
+                ("webhooks", None),
+                ("webhooks/redrive", {"all": "dead"}),
+                ("webhooks/redeliver", {"event_id": "e"}),
+                ("faults", {"crossing": "webhook.request", "fault": "lose"}),
+            ):
+                answer = await control(fake, what, given)
+                assert (answer.status_code, "--webhook-url" in answer.json()["error"]) == (422, True)
 
     run(play())
 

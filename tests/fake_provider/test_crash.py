@@ -7,13 +7,11 @@ disk is all that the next engine gets.  *Real*: a served process is killed while
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import itertools
 import json
 import logging
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +21,9 @@ import pytest
 from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.contracts import AnswerClass
 from sendtwice.fake_provider.documents import BadFileError
-from sendtwice.fake_provider.emulator.answers import Told
 from sendtwice.fake_provider.emulator.engine import Emulator
-from sendtwice.fake_provider.emulator.store import Claim, State, Store
-from sendtwice.fake_provider.emulator.upstream import Outcome
+from sendtwice.fake_provider.emulator.records import Claim, State, new_messages
+from sendtwice.fake_provider.emulator.store import Store
 from sendtwice.fake_provider.faults import Fault, Place, Verb
 from sendtwice.fake_provider.ledger import Mail
 from sendtwice.fake_provider.messages import Response
@@ -36,68 +33,15 @@ from tests.fake_provider.kit import (
     ask,
     body_for,
     emulator,
+    kind,
     post,
     provider,
     request_for,
     run,
 )
+from tests.fake_provider.mortal import Death, Life, MortalStore, MortalUpstream
 
 # --- Simulated ------------------------------------------------------------------------------------------
-
-
-class Death(BaseException):
-    """The process is gone. Not an Exception: nothing may catch it."""
-
-
-class Life:
-    """Ends at the n-th boundary, and then every boundary is after the end."""
-
-    def __init__(self, boundaries: float) -> None:
-        self.left = boundaries
-
-    def boundary(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise Death
-
-
-class MortalStore(Store):
-    """Dies right before or right after a commit."""
-
-    def __init__(self, path: Path, life: Life) -> None:
-        super().__init__(path)
-        self.life = life
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with super()._transaction():
-            yield
-            self.life.boundary()
-        self.life.boundary()
-
-
-class MortalUpstream:
-    """A provider that lives on; the process may die before its request, or before it has read the answer."""
-
-    def __init__(self, real: Scripted, life: Life) -> None:
-        self.real, self.life = real, life
-        self.deduplicates, self.remembers = real.deduplicates, real.remembers
-        self.immediate = False
-
-    async def send(self, mail: Mail, key: str) -> Outcome:
-        self.life.boundary()
-        outcome = await self.real.send(mail, key)
-        self.life.boundary()
-        return outcome
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-
-def kind(response: Response) -> AnswerClass | None:
-    assert isinstance(response, Told)
-    return response.kind
 
 
 async def live(name: str, state: Path, real: Scripted, boundaries: float) -> tuple[bool, Response | None]:
@@ -186,7 +130,8 @@ def test_what_was_claimed_and_not_handed_over_is_handed_over_by_the_next_process
         async with asked as (engine, _):
             request = engine.begin(request_for(name)).asked
             claim = Claim(request.scope, request.key or "", request.fingerprint)
-            engine.store.claim(claim, request.mails, now=engine.clock.now())
+            now = engine.clock.now()
+            engine.store.claim(claim, new_messages(request.mails, now=now), now=now)
         async with emulator(name, state=state) as (engine, upstream):
             await engine.settled()
             assert len(upstream.taken) == 1
@@ -202,7 +147,8 @@ def test_a_key_that_the_provider_has_forgotten_is_not_trusted(tmp_path: Path) ->
         state = tmp_path / "state.db"
         store = Store(state)
         mail = Mail("a@example.test", ("b@example.test",), "s", "t")
-        (message,) = store.add([mail], now=0.0)
+        (message,) = messages = new_messages([mail], now=0.0)
+        store.add(messages, now=0.0)
         store.mark(message, State.HANDING)
         store.close()
         upstream = Scripted(deduplicates=True, remembers=86_400)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from typing import Any
 
 import pytest
 
 from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.clock import Clock
-from sendtwice.fake_provider.contracts import AnswerClass, Contract
-from sendtwice.fake_provider.emulator.answers import Told
-from sendtwice.fake_provider.messages import Response
-from tests.fake_provider.kit import Scripted, ask, body_for, emulator, request_for, run, said
+from sendtwice.fake_provider.contracts import AnswerClass
+from sendtwice.fake_provider.emulator.upstream import HttpUpstream, Kind
+from sendtwice.fake_provider.ledger import Mail
+from tests.fake_provider.kit import Scripted, ask, body_for, changed, emulator, kind, provider, request_for, run, said
 
 KEYED = ("postfleet", "rasket", "pylota", "resend")
 INLINE = ("postfleet", "resend")
@@ -27,23 +28,6 @@ CONFLICT = {
     "pylota": ("/code", "idempotency_conflict"),
     "resend": ("/name", "invalid_idempotent_request"),
 }
-
-
-def kind(response: Response) -> AnswerClass | None:
-    assert isinstance(response, Told)
-    return response.kind
-
-
-def changed(name: str, **claims: Any) -> Contract:
-    """A shipped contract with other claims; ``a__b`` is ``b`` in ``a``."""
-    data = contracts.load(name).model_dump(by_alias=True, exclude_unset=True)
-    for path, value in claims.items():
-        *way, last = path.split("__")
-        place = data
-        for step in way:
-            place = place.setdefault(step, {})
-        place[last] = value
-    return Contract.model_validate(data)
 
 
 @pytest.mark.parametrize("name", KEYED)
@@ -116,7 +100,7 @@ def test_the_order_of_fields_and_blanks_are_not_another_request(name: str) -> No
 
 def test_raw_bytes_are_compared_where_the_contract_compares_them() -> None:
     async def play() -> None:
-        contract = changed("resend", fingerprint__field_order="different")
+        contract = changed("resend", fingerprint__parts=["raw"])
         async with emulator(contract) as (engine, _):
             body = body_for("resend")
             await ask(engine, request_for("resend", raw=json.dumps(body).encode()))
@@ -132,7 +116,7 @@ def test_the_path_is_part_of_a_request_where_the_contract_says_so() -> None:
         for name, expected in (("rasket", AnswerClass.CONFLICT), ("pylota", AnswerClass.CONFLICT)):
             async with emulator(name) as (engine, upstream):
                 await ask(engine, request_for(name))
-                other = contracts.load(name).routes["other"].path
+                other = {"rasket": "/emails/batch", "pylota": "/reply"}[name]
                 raw = batch if name == "rasket" else None
                 answer = await ask(engine, request_for(name, path=other, raw=raw))
                 assert kind(answer) is expected
@@ -277,7 +261,6 @@ def test_keys_are_never_cut_or_folded() -> None:
     ("claims", "key", "expected"),
     [
         ({"key__form": "either"}, '"k1"', AnswerClass.REPLAYED),
-        ({"key__form": "quoted"}, '"k1"', AnswerClass.REPLAYED),
         ({"key__form": "bare"}, '"k1"', AnswerClass.ACCEPTED),
         ({"key__case": "folded"}, "K1", AnswerClass.REPLAYED),
         ({"key__case": "sensitive"}, "K1", AnswerClass.ACCEPTED),
@@ -602,5 +585,26 @@ def test_a_store_that_fails_after_the_hand_over_says_unknown() -> None:
             assert upstream.gate is not None
             upstream.gate.set()
             assert kind(await first) is AnswerClass.UNKNOWN
+
+    run(play())
+
+
+@pytest.mark.parametrize("name", contracts.names())
+def test_every_shipped_contract_is_played(name: str) -> None:
+    """The same mail three times under one key: sent each time where there are no keys, else refused or replayed."""
+
+    async def play() -> None:
+        contract = contracts.load(name)
+        keyed = contract.key.presence.played("none") != "none"
+        async with provider(contract) as fake:
+            upstream = HttpUpstream(fake.url, contract)
+            mail = Mail("shop@example.test", ("ana@example.test",), "Receipt", "Thanks")
+            key = str(uuid.uuid4())
+            outcomes = [await upstream.send(mail, key) for _ in range(3)]
+            await fake.emulator.settled()
+            await upstream.stop()
+            again = Kind.UNKNOWN if contract.duplicates.played("replay") in ("refuse", "redirect") else Kind.SENT
+            assert [outcome.kind for outcome in outcomes] == [Kind.SENT, again, again]
+            assert fake.ledger.commits == (1 if keyed else 3)
 
     run(play())

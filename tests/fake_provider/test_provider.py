@@ -69,7 +69,7 @@ def test_a_recipient_asks_for_approval(name: str) -> None:
     ("name", "said"),
     [
         ("respnse-lost", "did you mean response-lost@fault.test? known: slow, response-lost,"),
-        ("nothing_special", "known: slow, response-lost, unknown-outcome, busy, pending, refused."),
+        ("nothing_special", "known: slow, response-lost, unknown-outcome, busy, server-error, pending, refused."),
         ("pending", "The contract resend declares no pending answer"),
     ],
 )

@@ -69,6 +69,18 @@ def test_its_mail_reaches_the_provider_that_it_is_given() -> None:
             ("--contract", "rasket", "--state", "/nowhere/state.db"),
             "error: /nowhere/state.db: cannot hold the state",
         ),
+        (
+            ("--contract", "rasket", "--webhook-url", "localhost:3000"),
+            "error: webhook-url: 'localhost:3000' is no http address; write http://127.0.0.1:3000/webhooks",
+        ),
+        (
+            ("--contract", "rasket", "--webhook-url", "http://127.0.0.1:1", "--webhook-schedule", "1,soon"),
+            "error: --webhook-schedule: '1,soon' is no list of seconds from 0 to 604800; write 0.1,1,5",
+        ),
+        (
+            ("--contract", "rasket", "--webhook-url", "http://127.0.0.1:1", "--webhook-secret", "s3cr3t!"),
+            "error: webhook-secret: a webhook secret is whsec_ followed by base64; make one with make_secret()",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_status_2(arguments: tuple[str, ...], message: str) -> None:

@@ -147,8 +147,12 @@ class History:
         problem: str | None = _SAME,
         to: Sequence[str] = (),
         group: str | None = None,
+        **more: Any,
     ) -> None:
-        """An attempt leaves; what is not given is as in ``like``, or named after the attempt itself."""
+        """An attempt leaves; what is not given is as in ``like``, or named after the attempt itself.
+
+        ``more``: whatever else its event says (route, form, query, dry_run, partly_invalid).
+        """
         base = self._asked.get(like or "")
         operation = op or (base.operation if base else attempt)
         wrong = invalid if invalid is not None else bool(base and base.invalid)
@@ -176,6 +180,7 @@ class History:
             tenant=asked.tenant,
             path=asked.path,
             invalid=wrong,
+            **more,
         )
         self.note(Kind.CLIENT_REQUEST, op=operation, attempt=attempt, method="POST", headers={}, body="")
 
@@ -310,6 +315,18 @@ class History:
     def restart(self) -> None:
         """It is started again, with the state it kept."""
         self.note(Kind.RESTART, process="target")
+
+    def advance(self, seconds: float) -> None:
+        """The target's clock is moved."""
+        self.note(Kind.ADVANCED, seconds=seconds)
+
+    def call(self, op: str, name: str, status: int = 200, *, by: str | None = None) -> None:
+        """A call of the target file was used."""
+        self.note(Kind.CALL, op=op, name=name, status=status, by=by, body="{}")
+
+    def report(self, op: str, status: int = 200) -> None:
+        """The provider's own event about an operation's mail was given to the target."""
+        self.note(Kind.REPORTED, op=op, status=status, type="email.delivered")
 
     def settle(self) -> None:
         """Nothing is in flight, and what was promised has had its time."""

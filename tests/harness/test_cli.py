@@ -2,24 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
-import jsonschema_rs
 import pytest
-import yaml
 from click.testing import CliRunner, Result
 
 import sendtwice
 from sendtwice.fake_provider import contracts
-from sendtwice.fake_provider.documents import BadFileError, load_toml, load_yaml
+from sendtwice.fake_provider.documents import BadFileError, load_toml
 from sendtwice.harness import from_url, known, scenario
 from sendtwice.harness.cli import main
 from sendtwice.harness.cli_options import guarded
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.judge import RULES
 from sendtwice.harness.result import Verdict
-from sendtwice.harness.schemas import schema
 from sendtwice.harness.target import load as load_target
 from tests.harness.stories import failed, other, run_of
 from tests.support import ROOT
@@ -180,13 +176,6 @@ def test_a_scenario_is_explained_in_words() -> None:
     assert "at-most-once: One operation under one key is delivered at most once" in text
 
 
-def test_a_contract_is_explained_claim_by_claim() -> None:
-    lines = call("explain", "rasket").output.splitlines()
-    row = next(line for line in lines if line.strip().startswith("concurrent "))
-    assert row.split()[:5] == ["concurrent", "refuse", "(also", "wait)", "documented"]
-    assert next(line for line in lines if "key.charset" in line).split() == ["key.charset", "-", "unknown"]
-
-
 def test_a_dry_run_contacts_nothing_and_says_what_would_happen() -> None:
     crashing = str(ROOT / "tests/sound/queued-202/target.toml")
     result = call("run", crashing, "--dry-run", "--scenario", "send.crash-*", "--scenario", "send.response-lost")
@@ -309,63 +298,3 @@ def test_a_file_that_known_deviations_cannot_be_added_to_is_found_before_the_run
     result = call("run", TARGET, "--write-known", "bad.toml")
     assert result.exit_code == 2
     assert "bad.toml: is not valid TOML" in result.stderr
-
-
-# -- schemas ------------------------------------------------------------------------------------------------
-
-
-def plain(data: Any) -> Any:
-    """Keys that JSON has: a group of names becomes one, and YAML's numbers become text."""
-    if isinstance(data, dict):
-        return {", ".join(k) if isinstance(k, tuple) else str(k): plain(v) for k, v in data.items()}
-    if isinstance(data, list):
-        return [plain(item) for item in data]
-    return data.isoformat() if hasattr(data, "isoformat") else data
-
-
-@pytest.mark.parametrize("kind", ["target", "contract", "scenario", "result"])
-def test_schemas_are_schemas(kind: str) -> None:
-    data = json.loads(call("schema", kind).output)
-    jsonschema_rs.validator_for(data)
-    assert data["title"] == f"sendtwice: {kind}"
-
-
-def test_every_shipped_scenario_fits_its_schema() -> None:
-    validator = jsonschema_rs.validator_for(schema("scenario"))
-    for path in scenario.FOLDER.rglob("*.yaml"):
-        validator.validate(plain(load_yaml(path).data))
-
-
-def test_every_shipped_contract_fits_its_schema() -> None:
-    validator = jsonschema_rs.validator_for(schema("contract"))
-    for path in contracts.FOLDER.glob("*.yaml"):
-        validator.validate(plain(load_yaml(path).data))
-
-
-def test_every_target_file_here_fits_its_schema() -> None:
-    validator = jsonschema_rs.validator_for(schema("target"))
-    for path in (ROOT / "tests").glob("*/*/target.toml"):
-        validator.validate(plain(load_toml(path).data))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{id: a.b, title: T, role: api, steps: [{send: {as: x, at: {client.response: frob}}}]}",
-        "{id: a.b, title: T, role: api, steps: [{send: {as: x, at: {client.request: {lose: , hold: }}}}]}",
-        "{id: a.b, title: T, role: api, steps: [{sned: {as: x}}]}",
-        "{id: a.b, title: T, role: api, steps: [frob]}",
-        "{id: a.b, title: T, role: mailer, steps: [settle]}",
-    ],
-)
-def test_a_wrong_scenario_fits_neither_its_schema_nor_its_model(text: str) -> None:
-    assert not jsonschema_rs.validator_for(schema("scenario")).is_valid(yaml.safe_load(text))
-    with pytest.raises(BadFileError):
-        scenario.parse(text)
-
-
-def test_results_fit_their_schema() -> None:
-    validator = jsonschema_rs.validator_for(schema("result"))
-    validator.validate(run_of(failed(), other("send.repeat", Verdict.SKIPPED, reason="x")).as_json())
-    validator.validate(run_of(error="no").as_json())
-    assert not validator.is_valid({**run_of().as_json(), "verdict": "fine"})

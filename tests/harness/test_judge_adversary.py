@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from sendtwice.fake_provider.contracts import AnswerClass, Claim, Level
+from sendtwice.fake_provider.contracts.groups import Lease
 from sendtwice.fake_provider.documents import BadFileError
 from sendtwice.harness.history import Kind
 from sendtwice.harness.scenario import parse
@@ -457,7 +458,7 @@ def test_a_success_with_an_id_of_its_own_claims_a_mail_though_others_used_the_ke
 def test_a_key_of_a_dead_process_that_never_began_to_send_is_stuck_after_its_lease() -> None:
     h = History.under("pylota")
     lease: Claim[float] = Claim(value=2.0)
-    h.contract = h.contract.model_copy(update={"lease": lease})
+    h.contract = h.contract.model_copy(update={"lease": Lease(lasts=lease)})
     h.send("first")
     h.crash(broken=["first"])
     h.restart()

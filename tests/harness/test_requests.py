@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from sendtwice.fake_provider.contracts.model import Claim, Contract, Route
 from sendtwice.harness import placeholders
+from sendtwice.harness.keys import KeyValue, key_problem, make_key
 from sendtwice.harness.placeholders import MissingEnvironmentError, UnknownPlaceholderError
-from sendtwice.harness.requests import Built, KeyValue, build, key_problem, make_key, values_for
-from sendtwice.harness.steps import Key
+from sendtwice.harness.requests import Built, build, values_for
+from sendtwice.harness.sends import Change, Key
 from sendtwice.harness.target import Sender
 from tests.harness.histories import CONTRACTS, contract_named
 
@@ -29,7 +30,8 @@ BASE = {"k": "st-kabcdefghijk-k"}
 def built(name: str, key: KeyValue | None = None, *, reordered: bool = False, **changes: Any) -> Built:
     contract = contract_named(name)
     values = {**VALUES, **changes}
-    return build(contract, contract.request, "http://h:1/base/", {}, values, key or KeyValue("k1"), reordered=reordered)
+    change = Change(form="field-order") if reordered else None
+    return build(contract, "http://h:1/base/", {}, values, key or KeyValue("k1"), change=change)
 
 
 def keyed(contract: Contract, **changes: Any) -> Contract:
@@ -42,7 +44,7 @@ def keyed(contract: Contract, **changes: Any) -> Contract:
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_a_plain_key_is_run_unique_and_nobody_has_anything_against_it(name: str) -> None:
     made = make_key(contract_named(name), "k", BASE)
-    assert made == KeyValue("st-kabcdefghijk-k")
+    assert (made.value, made.problem, made.twice) == ("st-kabcdefghijk-k", None, None)
 
 
 @pytest.mark.parametrize("spec", [None, "none", Key(absent=True)])
@@ -99,7 +101,12 @@ def test_a_uuid_is_made_where_one_is_wanted_and_the_same_for_the_same_name() -> 
 
 @pytest.mark.parametrize(
     ("charset", "good", "bad"),
-    [("printable-ascii", "a b~", "a\u00e9"), ("visible-ascii", "a!~", "a b"), ("token", "a-B_9", "a.b")],
+    [
+        ("printable-ascii", "a b~", "a\u00e9"),
+        ("visible-ascii", "a!~", "a b"),
+        ("word", "a-B_9", "a.b"),
+        ("token", "a.b", "a:b"),
+    ],
 )
 def test_a_charset_is_held_against_a_key(charset: str, good: str, bad: str) -> None:
     contract = keyed(contract_named("rasket"), charset=Claim[Any](value=charset))
@@ -124,9 +131,11 @@ def test_of_a_long_key_nobody_speaks_unless_a_length_is_declared() -> None:
 def test_a_key_stands_where_the_contract_wants_it() -> None:
     assert ("Idempotency-Key", "k1") in built("rasket").headers
     assert json.loads(built("postfleet").body)["client_id"] == "k1"
-    assert ("Idempotency-Key", '"k1"') in built("ietf-07").headers
+    quoted = make_key(contract_named("ietf-07"), "k1", {"k1": "k1"})
+    assert ("Idempotency-Key", '"k1"') in built("ietf-07", quoted).headers
     query = keyed(contract_named("rasket"), at="query:key")
-    made = build(query, Route(path="/send?a=1"), "http://h", {}, VALUES, KeyValue("a b&c"))
+    query = query.model_copy(update={"request": Route(path="/send?a=1")})
+    made = build(query, "http://h", {}, VALUES, KeyValue("a b&c"))
     assert made.url == "http://h/send?a=1&key=a%20b%26c"
 
 
@@ -149,7 +158,6 @@ def test_own_headers_come_beside_the_contracts_and_the_content_is_json() -> None
     contract = contract_named("universal")
     made = build(
         contract,
-        contract.request,
         "http://h",
         {"Authorization": "Bearer {token}"},
         {**VALUES, "token": "t"},
@@ -157,7 +165,7 @@ def test_own_headers_come_beside_the_contracts_and_the_content_is_json() -> None
     )
     assert ("Authorization", "Bearer t") in made.headers
     assert ("Content-Type", "application/json") in made.headers
-    own = build(contract, contract.request, "http://h", {"content-type": "application/x"}, VALUES, KeyValue("k"))
+    own = build(contract, "http://h", {"content-type": "application/x"}, VALUES, KeyValue("k"))
     assert [v for n, v in own.headers if n.lower() == "content-type"] == ["application/x"]
 
 

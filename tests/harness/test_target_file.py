@@ -6,7 +6,8 @@ import pytest
 
 from sendtwice.fake_provider.contracts import AnswerClass
 from sendtwice.fake_provider.documents import BadFileError
-from sendtwice.harness.target import effective_contract, find_file, is_loopback, load
+from sendtwice.harness.effective import effective_contract
+from sendtwice.harness.target import find_file, is_loopback, load
 
 PLAIN = """\
 [target]

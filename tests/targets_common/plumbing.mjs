@@ -4,9 +4,9 @@ import http from "node:http";
 
 // Thrown anywhere in a handler: this is what the caller gets.
 export class Answer extends Error {
-  constructor([status, body]) {
+  constructor([status, body, headers]) {
     super(String(status));
-    Object.assign(this, { status, body });
+    Object.assign(this, { status, body, headers });
   }
 }
 
@@ -114,13 +114,15 @@ export function handOver(mail, timeout = 3000) {
   });
 }
 
-// Listen on 127.0.0.1:$PORT. `routes`: path -> async (req, body, res) => [status, body].
+// Listen on 127.0.0.1:$PORT. `routes`: path -> async (req, body, res) => [status, body, headers?]; or one such
+// function for every POST.
 export function serve(routes) {
   const server = http.createServer(async (req, res) => {
     res.on("error", () => {});
-    const answer = ([status, body]) => {
+    const answer = ([status, body, headers = {}]) => {
       const raw = JSON.stringify(body);
       res.writeHead(status, {
+        ...headers,
         "Content-Type": "application/json",
         "Content-Length": Buffer.byteLength(raw),
         Connection: "close",
@@ -134,7 +136,8 @@ export function serve(routes) {
       return; // the caller left in the middle of its request: there is no request
     }
     if (req.method === "GET" && req.url === "/healthz") return answer([200, { ok: true }]);
-    const handler = req.method === "POST" && Object.hasOwn(routes, req.url) ? routes[req.url] : null;
+    const named = typeof routes === "function" ? routes : Object.hasOwn(routes, req.url) && routes[req.url];
+    const handler = req.method === "POST" ? named : null;
     if (!handler) return answer(error(404, "not_found", "No such path."));
     let body = null;
     try {
@@ -145,7 +148,7 @@ export function serve(routes) {
     try {
       answer(await handler(req, body, res));
     } catch (problem) {
-      if (problem instanceof Answer) return answer([problem.status, problem.body]);
+      if (problem instanceof Answer) return answer([problem.status, problem.body, problem.headers]);
       console.error(problem);
       answer(error(500, "internal_server_error", "Something went wrong."));
     }

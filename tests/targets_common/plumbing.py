@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 class Answer(Exception):
     """Raised anywhere in a handler: this is what the caller gets."""
 
-    def __init__(self, status, body):
+    def __init__(self, status, body, headers=None):
         super().__init__(status)
-        self.status, self.body = status, body
+        self.status, self.body, self.headers = status, body, headers or {}
 
 
 def error(status, name, message):
@@ -29,8 +29,9 @@ def error(status, name, message):
 
 
 class Request:
-    def __init__(self, headers, raw):
-        self.headers, self.raw = headers, raw
+    def __init__(self, headers, raw, method="POST", target="/"):
+        self.headers, self.raw, self.method = headers, raw, method
+        self.path, _, self.query = target.partition("?")
         try:
             self.body = json.loads(raw)
         except ValueError:
@@ -143,8 +144,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_GET(self):
+        if callable(self.server.routes) and self.path != "/healthz":
+            return self._respond(self.server.routes, b"")
         status = 200 if self.path == "/healthz" else 404
-        self._answer(status, {"ok": status == 200})
+        return self._answer(status, {"ok": status == 200})
 
     def do_POST(self):
         try:
@@ -155,23 +158,31 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if len(raw) < length:  # the caller left in the middle of its request: there is no request
             self.close_connection = True
             return None
-        handler = self.server.routes.get(self.path)
+        routes = self.server.routes
+        handler = routes if callable(routes) else routes.get(self.path)
         if handler is None:
             return self._answer(*error(404, "not_found", "No such path."))
+        return self._respond(handler, raw)
+
+    def _respond(self, handler, raw):
         try:
-            status, body = handler(Request(self.headers, raw))
-        except Answer as answer:
-            status, body = answer.status, answer.body
+            answer = handler(Request(self.headers, raw, self.command, self.path))
+        except Answer as raised:
+            answer = raised.status, raised.body, raised.headers
         except Exception as problem:  # a programming error, as any framework shows it
             print(repr(problem), flush=True)
-            status, body = error(500, "internal_server_error", "Something went wrong.")
-        return self._answer(status, body)
+            answer = error(500, "internal_server_error", "Something went wrong.")
+        return self._answer(*answer)
 
-    def _answer(self, status, body):
-        raw = json.dumps(body).encode()
+    def _answer(self, status, body, headers=None):
+        raw = json.dumps(body).encode() if body is not None else b""
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(raw)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        if body is not None:
+            self.send_header("Content-Type", "application/json")
+        if status != 204:  # RFC 9110, 8.6
+            self.send_header("Content-Length", str(len(raw)))
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(raw)
@@ -190,7 +201,8 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 def serve(routes):
-    """Listen on 127.0.0.1:$PORT for ever. `routes`: path -> function: Request -> (status, body)."""
+    """Listen on 127.0.0.1:$PORT for ever. `routes`: path -> function: Request -> (status, body[, headers]); or one
+    such function for everything."""
     with _Server(("127.0.0.1", int(os.environ["PORT"])), _Handler) as server:
         server.routes = routes
         server.serve_forever()

@@ -1,0 +1,1 @@
+"""What sendtwice costs and how exact it is, measured against others in the same run. ``python benchmarks/run.py``."""

@@ -1,0 +1,113 @@
+"""Who asks, and whose key that is.
+
+A real API looks its callers up; the emulator reads what it needs from the request itself, by these conventions:
+
+===============================  ==================================================================================
+bearer token                     ``ACCOUNT[:CREDENTIAL[:ENVIRONMENT]]``, the text after the scheme in Authorization
+``tenant``                       ACCOUNT
+``credential`` ``user``          ACCOUNT:CREDENTIAL
+``environment``                  ENVIRONMENT; ``live`` when left out
+``mailbox`` ``domain``           the sender of the (first) mail; what is behind its ``@``
+``region``                       the header X-Region; else the host that was asked, without its port
+``version``                      the header that is named so (Stripe-Version, X-Api-Version), or ``api-version`` in
+                                 the query
+===============================  ==================================================================================
+
+A CREDENTIAL can ask for an answer, as some recipients ask for faults: ``unauthorized``, ``rate-limited`` (the first of
+the looks that the contract declares) and ``over-quota`` (the last). ``person`` is a person's, at a dashboard: the only
+one that is taken where a route asks for a person. A mail from ``needs-approval``, as a mailbox or as the name before
+the ``@``, needs approval where the contract has approvals.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from email.utils import parseaddr
+from typing import Self
+
+from sendtwice.fake_provider.contracts.model import AnswerClass, Contract, Route
+from sendtwice.fake_provider.emulator.asked import Refusal
+from sendtwice.fake_provider.ledger import Mail
+from sendtwice.fake_provider.messages import Request
+
+PERSON = "person"
+#: Of every library there is a version in some header; an API's own is called after the API, or ``api``.
+_VERSION = re.compile(r"version|(x-)?api-version|(?!mime-)[a-z]+-version")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks."""
+
+    account: str
+    credential: str = ""
+    environment: str = "live"
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        """Return who sent a request."""
+        scheme, _, token = (request.header("authorization") or "").strip().partition(" ")
+        account, _, rest = (token or scheme).strip().partition(":")
+        credential, _, environment = rest.partition(":")
+        return cls(account, credential, environment or "live")
+
+    def refusals(self, route: Route, *, own_key: bool) -> tuple[tuple[str, Refusal], ...]:
+        """Return why this caller gets no further; ``own_key``: a sender's may do what a person's may."""
+        if self.credential == "unauthorized":
+            return (("auth", Refusal(AnswerClass.UNAUTHORIZED, "This credential is not known here.")),)
+        if self.credential == "rate-limited":
+            return (("rate_limit", Refusal(AnswerClass.RATE_LIMITED, "Too many requests; try again later.")),)
+        if self.credential == "over-quota":
+            return (("rate_limit", Refusal(AnswerClass.RATE_LIMITED, "The quota is used up.", last=True)),)
+        if route.asks == "person" and self.credential != PERSON and not own_key:
+            message = "This takes a person; a sender's own credential cannot do it."
+            return (("auth", Refusal(AnswerClass.UNAUTHORIZED, message, preferred=403)),)
+        return ()
+
+
+def needs_approval(contract: Contract, mail: Mail) -> bool:
+    """Whether a mail waits for a person before it leaves."""
+    return contract.approval is not None and _address(mail).partition("@")[0] == "needs-approval"
+
+
+def scope_of(
+    contract: Contract, route: Route, request: Request, caller: Caller, mails: tuple[Mail, ...], *, batch: bool
+) -> str:
+    """Return the space in which a key is looked up."""
+    address = _address(mails[0]) if mails else ""
+    values = {
+        "tenant": caller.account,
+        "credential": f"{caller.account}:{caller.credential}",
+        "user": f"{caller.account}:{caller.credential}",
+        "mailbox": address,
+        "domain": address.rpartition("@")[2].lower(),
+        "environment": caller.environment,
+        "region": request.header("x-region") or _host(request),
+        "path": request.path,
+        "method": request.method,
+        "query": json.dumps(sorted(request.query.items())),
+        "version": version_of(request),
+    }
+    parts = route.scope if route.scope is not None else contract.scope.played(["tenant"])
+    found = {part: values.get(part, "") for part in sorted(parts)}
+    if batch and contract.batch is not None and contract.batch.key_space.played("shared") == "separate":
+        found["space"] = "batch"
+    return json.dumps(found)
+
+
+def version_of(request: Request) -> str:
+    """Return which version of the API is asked for."""
+    named = [f"{name}: {value}" for name, value in request.headers if _VERSION.fullmatch(name)]
+    return "\n".join(sorted(named)) or request.query.get("api-version", "")
+
+
+def _host(request: Request) -> str:
+    # The port is of this process only; after a restart it may be another one.
+    host = (request.header("host") or "").lower()
+    return host if host.endswith("]") else host.rpartition(":")[0] or host
+
+
+def _address(mail: Mail) -> str:
+    return parseaddr(mail.sender)[1] or mail.sender

@@ -1,0 +1,211 @@
+"""The bytes of HTTP/1.1 on one connection, seen from the server's side. No I/O.
+
+Nearly every request that a mail API gets is *plain*: its head is there as a whole, no field stands in it twice, and
+the body is as long as Content-Length says. Such a request is read and answered with a few operations on bytes. All
+others (chunks, an expected 100, HTTP/1.0, folded lines, a head in pieces, nonsense) are h11's, one message at a time.
+Which of the two reads a message makes no difference to anyone but the clock.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
+
+import h11
+
+from sendtwice.fake_provider.messages import Response
+
+MAX_BODY = 32 * 1024 * 1024
+_MAX_HEAD = 256 * 1024
+
+_TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]++"
+_PLAIN = re.compile(
+    rf"({_TOKEN}) ([!-~]++) HTTP/1\.1\r\n((?:{_TOKEN}:[^\0\n\r\f\v]*+\r\n)++)\r\n".encode(),
+)
+_FIELD = re.compile(rf"{_TOKEN}: [!-~]++(?:[ \t]++[!-~]++)*+")
+#: Fields with which a message is not plain, whatever they say.
+_SPECIAL = frozenset({"expect", "transfer-encoding", "upgrade"})
+#: Fields of an answer that are not a service's to give.
+_OURS = _SPECIAL | {"connection", "content-length"}
+
+
+class Missing(Enum):
+    """Why there is nothing to return."""
+
+    MORE = auto()  # not all of it has come
+    ALL = auto()  # none will come any more
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a request; the names of its fields are in lower case."""
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+
+
+class Messages:
+    """Requests in, answers out, one after the other: :meth:`head`, :meth:`body`, :meth:`answer`, :meth:`proceed`."""
+
+    def __init__(self) -> None:
+        """Begin with nothing received."""
+        self._data = bytearray()  # from the first byte of the message that is being read, or answered
+        self._ended = False
+        self._h11: h11.Connection | None = None
+        self._h11_body = bytearray()
+        self._method = ""
+        self._head = self._whole = 0  # how long the plain head is, and the message once it is whole
+        self._length = 0
+        self._keep = True
+
+    def receive(self, data: bytes) -> None:
+        """Take in what was read; nothing at all means the end."""
+        if self._h11 is not None:
+            self._h11.receive_data(data)
+        elif data:
+            self._data += data
+        else:
+            self._ended = True
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is the beginning of a message, and not its end."""
+        if self._h11 is not None:
+            return self._h11.their_state is h11.SEND_BODY or bool(self._h11.trailing_data[0])
+        return len(self._data) > self._whole
+
+    @property
+    def interim(self) -> bytes:
+        """What the caller waits for before it sends more."""
+        if self._h11 is None or not self._h11.they_are_waiting_for_100_continue:
+            return b""
+        return self._h11.send(h11.InformationalResponse(status_code=100, headers=[])) or b""
+
+    def head(self) -> Head | Missing:
+        """Return the head of a request; h11.RemoteProtocolError when what came is none."""
+        if self._h11 is None:
+            if not self._data:
+                return Missing.ALL if self._ended else Missing.MORE
+            found = self._plain_head()
+            if found is not None:
+                return found
+            self._hand_to_h11()
+        assert self._h11 is not None
+        event = self._h11.next_event()
+        if event is h11.NEED_DATA:
+            return Missing.MORE
+        if not isinstance(event, h11.Request):
+            return Missing.ALL
+        self._method = event.method.decode()
+        headers = tuple((name.decode("ascii").lower(), value.decode("latin-1")) for name, value in event.headers)
+        return Head(self._method, event.target.decode("latin-1"), headers)
+
+    def body(self) -> bytes | Missing:
+        """Return the body of the request whose head was returned."""
+        if self._h11 is None:
+            whole = self._head + self._length
+            if len(self._data) >= whole:
+                self._whole = whole
+                return bytes(memoryview(self._data)[self._head : whole])
+            return Missing.ALL if self._ended else Missing.MORE
+        while isinstance(event := self._h11.next_event(), h11.Data):
+            self._h11_body += event.data
+            if len(self._h11_body) > MAX_BODY:
+                return Missing.ALL
+        if event is h11.NEED_DATA:
+            return Missing.MORE
+        return bytes(self._h11_body) if isinstance(event, h11.EndOfMessage) else Missing.ALL
+
+    def answer(self, response: Response) -> bytes:
+        """Return the bytes of the answer to the request that was read."""
+        if self._h11 is None:
+            around = _around_length(response.status, tuple(response.headers.items()), keep=self._keep)
+            if around is not None:
+                before, after = around
+                body = b"" if self._method == "HEAD" else response.body
+                return b"%s%d%s%s" % (before, len(response.body), after, body)
+            self._hand_to_h11()
+        return self._h11_answer(response)
+
+    def proceed(self) -> bool:
+        """Go on to the next request; False when the connection was good for this one only."""
+        if self._h11 is None:
+            del self._data[: self._whole]
+            self._head = self._whole = 0
+            return self._keep
+        if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
+            return False
+        data, self._ended = self._h11.trailing_data
+        self._data, self._h11 = bytearray(data), None
+        self._h11_body.clear()
+        return True
+
+    def _plain_head(self) -> Head | None:
+        match = _PLAIN.match(self._data)
+        if match is None:
+            return None
+        headers = []
+        for line in match[3][:-2].decode("latin-1").split("\r\n"):
+            name, _, value = line.partition(":")
+            headers.append((name.lower(), value.strip(" \t")))
+        fields = dict(headers)
+        length = fields.get("content-length", "0")
+        connection = fields.get("connection", "keep-alive").lower()
+        method = match[1].decode()
+        if (
+            len(fields) < len(headers)
+            or "host" not in fields
+            or not fields.keys().isdisjoint(_SPECIAL)
+            or connection not in ("keep-alive", "close")
+            or not (length.isdecimal() and length.isascii() and len(length) < 10 and int(length) <= MAX_BODY)
+            or method == "CONNECT"
+        ):
+            return None
+        self._method, self._keep = method, connection != "close"
+        self._head, self._length = match.end(), int(length)
+        return Head(method, match[2].decode(), tuple(headers))
+
+    def _hand_to_h11(self) -> None:
+        """Let h11 go on from here."""
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
+        self._h11.receive_data(bytes(self._data))
+        if self._ended:
+            self._h11.receive_data(b"")
+        if self._whole:  # it was read as a plain one
+            while not isinstance(self._h11.next_event(), h11.EndOfMessage):
+                pass
+        self._data.clear()
+        self._head = self._whole = 0
+
+    def _h11_answer(self, response: Response) -> bytes:
+        assert self._h11 is not None
+        headers = [(name, value) for name, value in response.headers.items()]
+        bodyless = response.status in (204, 304) or response.status < 200
+        if not bodyless:
+            headers.append(("Content-Length", str(len(response.body))))
+        message = h11.Response(status_code=response.status, headers=headers, reason=b"")
+        data = self._h11.send(message) or b""
+        if response.body and not bodyless and self._method != "HEAD":
+            data += self._h11.send(h11.Data(data=response.body)) or b""
+        return data + (self._h11.send(h11.EndOfMessage()) or b"")
+
+
+@lru_cache(maxsize=256)
+def _around_length(status: int, headers: tuple[tuple[str, str], ...], *, keep: bool) -> tuple[bytes, bytes] | None:
+    """Return an answer's head up to the number in Content-Length, and what follows the number; None unless it is plain.
+
+    The same few heads go out again and again.
+    """
+    if not 200 <= status <= 599 or status in (204, 304):
+        return None
+    lines = [f"HTTP/1.1 {status} "]
+    for name, value in headers:
+        line = f"{name}: {value}"
+        if name.lower() in _OURS or not _FIELD.fullmatch(line):
+            return None
+        lines.append(line)
+    lines.append("Content-Length: ")
+    return "\r\n".join(lines).encode(), b"\r\n\r\n" if keep else b"\r\nConnection: close\r\n\r\n"

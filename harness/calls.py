@@ -1,0 +1,150 @@
+"""Requests to the target that are no sends: its calls, its clock, and the provider's own events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from sendtwice.fake_provider import webhooks
+from sendtwice.harness import placeholders
+from sendtwice.harness.drivers.wire import Wire, decoded, serialise
+from sendtwice.harness.errors import ScenarioError
+from sendtwice.harness.history import Kind
+from sendtwice.harness.judge.classes import answer_id
+from sendtwice.harness.live import Plan
+from sendtwice.harness.steps import Advance, Call
+from sendtwice.harness.target import CallOf, Sender
+
+if TYPE_CHECKING:
+    from sendtwice.harness.bench import Bench
+
+
+async def request(
+    bench: Bench, url: str, method: str, path: str, headers: Mapping[str, str], body: bytes
+) -> tuple[int, bytes]:
+    """Ask the target for something that is no send; return the status and the body of its answer."""
+    lines = [(name, bench.fill(value)) for name, value in headers.items()]
+    if body and not any(name.lower() == "content-type" for name, _ in lines):
+        lines.append(("Content-Type", "application/json"))
+    host = urlsplit(url).netloc
+    try:
+        wire = await Wire.open(url, timeout=bench.target.timing.answers_within)
+    except OSError as error:
+        raise ScenarioError(f"{method} {path} could not be asked for: {error.strerror or error}") from None
+    try:
+        async with asyncio.timeout(bench.target.timing.answers_within):
+            await wire.write(serialise(method, path, host, lines, body))
+            answer = await wire.answer(method)
+    except (OSError, EOFError) as error:
+        raise ScenarioError(f"{method} {path} got no answer: {str(error) or type(error).__name__}") from None
+    finally:
+        wire.close()
+    return answer.status, answer.body
+
+
+async def call(bench: Bench, step: Call, plan: Plan | None, scenario: str) -> None:
+    """Use a call of the target file, as often as the step says at the same time."""
+    settings = bench.target.calls[step.name]
+    facts = bench.facts(scenario)
+    ids = [a.id for a in facts.attempts if plan is not None and a.operation == plan.operation and a.id]
+    headers = settings.headers
+    if step.by is not None and bench.target.api is not None:
+        api = bench.target.api
+        headers = {**settings.headers, **api.headers, **api.senders.get(step.by, Sender()).headers}
+    asked = [_call(bench, settings, headers, ids[0] if ids else "") for _ in range(step.times)]
+    for told in await asyncio.gather(*asked, return_exceptions=True):
+        if isinstance(told, BaseException) and not isinstance(told, ScenarioError):
+            raise told
+        # A call without an answer may have done its work all the same.
+        status, body = (0, b"") if isinstance(told, BaseException) else told
+        bench.recorder.record(
+            Kind.CALL,
+            scenario=scenario,
+            operation=step.of,
+            name=step.name,
+            by=step.by,
+            status=status,
+            body=decoded(body),
+            id=answer_id(bench.contract, status, body),
+        )
+
+
+async def _call(bench: Bench, settings: CallOf, headers: Mapping[str, str], id: str) -> tuple[int, bytes]:  # noqa: A002
+    path = placeholders.fill_text(settings.path, {"id": id})
+    body = b"" if settings.body is None else json.dumps(placeholders.fill(settings.body, {"id": id})).encode()
+    return await request(bench, bench.url, settings.method, path, headers, body)
+
+
+async def advance(bench: Bench, step: Advance, scenario: str) -> None:
+    """Move the target's clock forward, by seconds or by what a claim of the contract says."""
+    seconds = (step.by if isinstance(step.by, float) else seconds_of(bench.contract, step.by) or 0.0) + step.plus
+    await _move(bench, seconds)
+    bench.clock_offset += seconds
+    bench.recorder.record(Kind.ADVANCED, scenario=scenario, seconds=seconds)
+
+
+async def restarted(bench: Bench) -> None:
+    """Move the clock of a restarted target to where it was, unless it kept its time."""
+    clock = bench.target.clock
+    if clock is not None and clock.kind == "http" and not clock.keeps and bench.clock_offset:
+        await _move(bench, bench.clock_offset)
+
+
+async def _move(bench: Bench, seconds: float) -> None:
+    clock = bench.target.clock
+    assert clock is not None
+    url = urlsplit(bench.fill(clock.url))
+    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    body = json.dumps(_numbered(clock.body, seconds)).encode()
+    status, _ = await request(bench, f"{url.scheme}://{url.netloc}", clock.method, path, clock.headers, body)
+    if not 200 <= status < 300:
+        raise ScenarioError(f"the target's clock could not be moved: {clock.method} {clock.url} answered {status}")
+
+
+def seconds_of(contract: Any, path: str) -> float | None:
+    """Return the number that a claim of seconds has, or None."""
+    claim = contract
+    for part in path.split("."):
+        claim = getattr(claim, "start" if part == "from" else part, None)
+    value = getattr(claim, "value", None)
+    return float(value) if isinstance(value, int | float) and getattr(claim, "judged", False) else None
+
+
+def _numbered(template: Any, seconds: float) -> Any:
+    """Fill ``{seconds}`` as a number where it stands alone."""
+    if template == "{seconds}":
+        return seconds
+    if isinstance(template, dict):
+        return {name: _numbered(item, seconds) for name, item in template.items()}
+    return placeholders.fill(template, {"seconds": f"{seconds:g}"})
+
+
+async def report(bench: Bench, operation: str, plan: Plan, sender: str, scenario: str) -> None:
+    """Tell the target what became of a mail, as its provider's webhook does: it was delivered."""
+    settings = bench.target.webhooks
+    assert settings is not None
+    facts = bench.facts(scenario)
+    commits = facts.commits.get(facts.group_of(operation), [])
+    message = str(commits[0].number) if commits else ""
+    event = {
+        "type": "email.delivered",
+        "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + bench.clock_offset)),
+        "data": {
+            "message_id": message,
+            "from": sender,
+            "to": plan.recipients,
+            "subject": f"Receipt {plan.content.subject}",
+        },
+    }
+    body = json.dumps(event).encode()
+    headers: dict[str, str] = {}
+    if settings.signature == "standard":
+        secret = bench.fill(settings.secret)
+        headers = webhooks.sign(secret, f"evt_{plan.name}_{plan.uid}", int(time.time()), body)
+    url = urlsplit(bench.fill(settings.url))
+    status, _ = await request(bench, f"{url.scheme}://{url.netloc}", "POST", url.path or "/", headers, body)
+    bench.recorder.record(Kind.REPORTED, scenario=scenario, operation=operation, status=status, type=event["type"])

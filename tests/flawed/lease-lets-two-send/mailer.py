@@ -1,0 +1,18 @@
+"""A claim lapses after a minute while its owner still works: another one takes it over, and both send."""
+
+import sys
+
+sys.path.insert(0, "../../targets_common")
+from vendors import Rasket
+
+
+class Flawed(Rasket):
+    def has_lapsed(self, entry):
+        return entry["state"] == "running" and self.now() - entry["received"] > 60
+
+    def look_up(self, call):
+        entry = super().look_up(call)
+        return {**entry, "ids": []} if entry and entry["state"] == "open" else entry
+
+
+Flawed().serve()

@@ -1,0 +1,179 @@
+"""Time: how long a key is remembered, and a claim in flight, as the judge sees it."""
+
+from typing import Any
+
+import pytest
+
+from sendtwice.fake_provider.contracts import Claim, Contract, Level
+from sendtwice.fake_provider.contracts.groups import Lease, Retention
+from tests.harness.histories import History, contract_named
+
+HOUR = 3600.0
+
+
+def keeping(name: str = "resend", **retention: Any) -> History:
+    """A history under a contract with this retention and no other."""
+    contract = contract_named(name)
+    return History(contract.model_copy(update={"retention": Retention.model_validate(retention)}))
+
+
+def after(h: History, seconds: float, *, sends_again: bool, answer: str) -> History:
+    """A send, some time, and the same request again."""
+    h.send("first")
+    h.deliver("first")
+    h.answer("first")
+    h.advance(seconds)
+    h.send("again", like="first")
+    if sends_again:
+        h.deliver("first")
+    h.answer("again", answer, number="m2" if sends_again else "m1")
+    return h
+
+
+RANGE: dict[str, Any] = {"at_least": 24 * HOUR, "at_most": 25 * HOUR}
+
+
+def test_before_the_floor_a_key_is_remembered() -> None:
+    assert after(keeping(**RANGE), 23 * HOUR, sends_again=False, answer="replayed").accusations == []
+    assert after(keeping(**RANGE), 23 * HOUR, sends_again=True, answer="accepted").rules() >= {"expiry"}
+
+
+def test_between_floor_and_ceiling_either_is_right() -> None:
+    for sends_again, answer in ((False, "replayed"), (True, "accepted")):
+        h = after(keeping(**RANGE), 24.5 * HOUR, sends_again=sends_again, answer=answer)
+        assert h.accusations == []
+
+
+def test_after_the_ceiling_it_is_a_new_send() -> None:
+    assert after(keeping(**RANGE), 26 * HOUR, sends_again=True, answer="accepted").accusations == []
+    assert "expiry" in after(keeping(**RANGE), 26 * HOUR, sends_again=False, answer="replayed").rules()
+
+
+def test_where_nobody_says_how_long_a_key_is_kept_time_excuses_everything() -> None:
+    for sends_again, answer in ((False, "replayed"), (True, "accepted")):
+        assert after(keeping(), 9000 * HOUR, sends_again=sends_again, answer=answer).accusations == []
+
+
+def test_only_a_floor_that_has_not_passed_is_held_against_a_target() -> None:
+    floor: dict[str, Any] = {"at_least": HOUR}
+    for sends_again, answer in ((False, "replayed"), (True, "accepted")):
+        assert after(keeping(**floor), 2 * HOUR, sends_again=sends_again, answer=answer).accusations == []
+    assert "expiry" in after(keeping(**floor), HOUR / 2, sends_again=True, answer="accepted").rules()
+
+
+def test_a_key_that_is_used_again_may_start_anew() -> None:
+    """Whether the time runs from the last use is not said, so nobody is forgotten for certain."""
+    h = keeping(**RANGE)
+    h.send("first")
+    h.deliver("first")
+    h.answer("first")
+    h.advance(23 * HOUR)
+    h.send("again", like="first")
+    h.answer("again", "replayed")
+    h.advance(23 * HOUR)
+    h.send("late", like="first")
+    h.answer("late", "replayed")
+    assert h.accusations == []
+
+
+def test_from_the_first_receipt_it_does_not_start_anew() -> None:
+    h = keeping(**RANGE, **{"from": "first-receipt"})
+    h.send("first")
+    h.deliver("first")
+    h.answer("first")
+    h.advance(23 * HOUR)
+    h.send("again", like="first")
+    h.answer("again", "replayed")
+    h.advance(23 * HOUR)
+    h.send("late", like="first")
+    h.answer("late", "replayed")
+    assert "expiry" in h.rules()
+
+
+def test_a_key_whose_first_request_still_runs_is_never_forgotten_for_certain() -> None:
+    h = keeping(**RANGE)
+    h.send("first")
+    made = h.hand_over("first")
+    h.advance(30 * HOUR)
+    h.send("again", like="first")
+    h.answer("again", "in_progress")
+    h.tell(h.commit(made))
+    h.answer("first")
+    assert h.accusations == []
+
+
+def test_where_a_late_request_is_refused_it_sends_nothing() -> None:
+    refusing: dict[str, Any] = {**RANGE, "then": "refuse"}
+    good = after(keeping("acs-email", **refusing), 26 * HOUR, sends_again=False, answer="expired")
+    assert good.accusations == []
+    bad = after(keeping("acs-email", **refusing), 26 * HOUR, sends_again=True, answer="accepted")
+    assert "expiry" in bad.rules()
+
+
+def test_other_content_after_the_end_is_no_conflict() -> None:
+    h = keeping(**RANGE)
+    h.send("first")
+    h.deliver("first")
+    h.answer("first")
+    h.advance(26 * HOUR)
+    h.send("other", op="other", key="key-first")
+    h.deliver("other")
+    h.answer("other", number="m2")
+    assert h.accusations == []
+
+
+# --- the lease ------------------------------------------------------------------------------------------------
+
+
+def lapsing(contract: Contract, **lease: Any) -> History:
+    return History(contract.model_copy(update={"lease": Lease.model_validate(lease)}))
+
+
+def slow_first(h: History, seconds: float) -> History:
+    """The first is held at the provider; after some time a repeat sends, and then the first goes through as well."""
+    h.send("first")
+    made = h.hand_over("first")
+    h.advance(seconds)
+    h.send("again", like="first")
+    h.deliver("first")
+    h.answer("again", number="m2")
+    h.tell(h.commit(made))
+    h.answer("first", number="m1")
+    return h
+
+
+def test_two_mails_after_a_lease_are_the_contracts_own_hole() -> None:
+    h = slow_first(lapsing(contract_named("novu"), lasts=300, then="execute", late_original="commits"), 301)
+    assert "at-most-once" not in h.rules()
+    assert "at-most-once" in h.rules(Level.HOLE)
+
+
+@pytest.mark.parametrize(
+    "lease", [{"lasts": 300, "then": "execute", "late_original": "fenced"}, {"lasts": 300, "then": "refuse"}]
+)
+def test_a_contract_that_fences_or_refuses_permits_one_mail(lease: dict[str, Any]) -> None:
+    assert "at-most-once" in slow_first(lapsing(contract_named("novu"), **lease), 301).rules()
+
+
+def test_before_the_lease_is_over_a_claim_holds() -> None:
+    h = slow_first(lapsing(contract_named("novu"), lasts=300, then="execute", late_original="commits"), 100)
+    assert "at-most-once" in h.rules()
+
+
+def test_a_lease_of_which_nothing_is_said_is_only_observed() -> None:
+    h = slow_first(lapsing(contract_named("resend")), 10_000)
+    assert "at-most-once" not in h.rules()
+    assert "at-most-once" in h.rules(Level.OBSERVE)
+
+
+def test_without_a_moved_clock_no_time_passes() -> None:
+    unknown: Claim[float] = Claim.model_validate("unknown")
+    h = History(contract_named("resend").model_copy(update={"lease": Lease(lasts=unknown)}))
+    h.send("first")
+    made = h.hand_over("first")
+    h.send("again", like="first")
+    h.deliver("first")
+    h.answer("again", number="m2")
+    h.tell(h.commit(made))
+    h.answer("first", number="m1")
+    assert "at-most-once" in h.rules()

@@ -1,0 +1,8 @@
+"""Keeps all that contract novu says, with a clock that can be moved; see tests/targets_common/careful.py."""
+
+import sys
+
+sys.path.insert(0, "../../targets_common")
+from vendors import Novu
+
+Novu().serve()
