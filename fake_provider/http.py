@@ -19,51 +19,20 @@ import asyncio
 import contextlib
 import itertools
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any
 
 import h11
 
+from sendtwice.fake_provider.connections import Connection
 from sendtwice.fake_provider.faults import Armed, Crossing, Fault, Faults, Place, Verb
-from sendtwice.fake_provider.http_messages import Messages, Missing
 from sendtwice.fake_provider.messages import Control, Exchange, Observe, Request, Response, Service
-from sendtwice.fake_provider.sockets import abort, peer_closed, readable, unsent
+from sendtwice.fake_provider.sockets import peer_closed, readable
 
 #: The connection whose message is being performed: a ledger's listener learns from it who caused a commit.
 current_connection: ContextVar[int | None] = ContextVar("current_connection", default=None)
 _FOREVER = 3600.0
-_Part = TypeVar("_Part")
-
-
-class _Connection:
-    """One caller's connection, and the messages on it."""
-
-    def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.number, self.reader, self.writer = number, reader, writer
-        self.messages = Messages()
-        self.dropped = asyncio.Event()
-        self.heard = 0  # complete messages
-
-    @property
-    def unheard(self) -> bool:
-        """Whether its caller had begun to say something that was never heard to its end."""
-        return self.heard == 0 or self.messages.begun
-
-    @property
-    def gone(self) -> bool:
-        """Whether the caller has closed or reset its side."""
-        return self.reader.exception() is not None or self.reader.at_eof() or self.writer.is_closing()
-
-    async def read(self, part: Callable[[], _Part | Missing]) -> _Part | None:
-        """Return a part of a message, or None when the caller ends before it is there."""
-        while (found := part()) is Missing.MORE:
-            self.writer.write(self.messages.interim)
-            self.messages.receive(await self.reader.read(65536))
-        return None if isinstance(found, Missing) else found
-
-    def reset(self) -> None:
-        abort(self.writer.transport)
 
 
 class Endpoint:
@@ -83,7 +52,7 @@ class Endpoint:
         self.faults = faults or Faults()
         self._observe: Observe = observe or (lambda _, /, **__: None)
         self._request, self._response = Place(f"{edge}.request"), Place(f"{edge}.response")
-        self._connections: dict[_Connection, asyncio.Task[None]] = {}
+        self._connections: dict[Connection, asyncio.Task[None]] = {}
         self._numbers = itertools.count(1)
         self._server: asyncio.Server | None = None
         self._in_flight = 0
@@ -96,7 +65,8 @@ class Endpoint:
 
     async def start(self, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> int:
         """Listen, and return the port."""
-        self._server = await asyncio.start_server(self._accept, host, port, backlog=1024, limit=1 << 20, ssl=tls)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Connection(self._accept), host, port, backlog=1024, ssl=tls)
         self.port = self._server.sockets[0].getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         self.url = f"{'https' if tls else 'http'}://{shown}:{self.port}"
@@ -142,18 +112,18 @@ class Endpoint:
             for _ in range(20):  # let the loop read what is already there
                 await asyncio.sleep(0)
             for connection in list(self._connections):
-                if connection.gone or peer_closed(connection.writer.get_extra_info("socket")):
+                if connection.gone or peer_closed(connection.socket):
                     connection.dropped.set()
                     if connection.unheard:
                         self._observe("discarded", operation=None, attempt=None, connection=connection.number)
         finally:
             self._committing.set()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = _Connection(next(self._numbers), reader, writer)
-        task = asyncio.current_task()
-        if task is not None:  # never, as the server runs each of these in a task
-            self._connections[connection] = task
+    def _accept(self, connection: Connection) -> None:
+        connection.number = next(self._numbers)
+        self._connections[connection] = asyncio.get_running_loop().create_task(self._see_through(connection))
+
+    async def _see_through(self, connection: Connection) -> None:
         try:
             await self._serve(connection)
         except ConnectionResetError:
@@ -163,9 +133,9 @@ class Endpoint:
             pass  # the caller went away or spoke no HTTP; what it did is in the history already
         finally:
             self._connections.pop(connection, None)
-            writer.close()
+            connection.close()
 
-    async def _serve(self, connection: _Connection) -> None:
+    async def _serve(self, connection: Connection) -> None:
         if await self._early(connection, "connect"):
             return
         messages = connection.messages
@@ -180,7 +150,7 @@ class Endpoint:
             if not await self._answer(connection, request) or not messages.proceed():
                 return
 
-    async def _early(self, connection: _Connection, stage: str) -> bool:
+    async def _early(self, connection: Connection, stage: str) -> bool:
         """Do a fault that hits before the message is complete; True when the connection is over."""
         if not self.faults.lie_on(self._request, stage):
             return False
@@ -188,15 +158,15 @@ class Endpoint:
         if armed is None:
             return False
         if armed.fault.verb is Verb.ANSWER:
-            connection.writer.write(f"HTTP/1.1 {int(armed.fault.argument or 503)} \r\n\r\n".encode())
+            connection.write(f"HTTP/1.1 {int(armed.fault.argument or 503)} \r\n\r\n".encode())
         return await self._stopped(connection, armed)
 
-    async def _answer(self, connection: _Connection, request: Request) -> bool:
+    async def _answer(self, connection: Connection, request: Request) -> bool:
         """Handle one message; False when the connection is over."""
         if self.control is not None and (request.path.startswith("/_sendtwice/") or request.path == "/healthz"):
             response = await self.control(request)
-            connection.writer.write(connection.messages.answer(response))
-            await connection.writer.drain()
+            connection.write(connection.messages.answer(response))
+            await connection.drained()
             return True
         self._in_flight += 1
         self._idle.clear()
@@ -207,7 +177,7 @@ class Endpoint:
             if self._in_flight == 0:
                 self._idle.set()
 
-    async def _exchange(self, connection: _Connection, request: Request) -> bool:
+    async def _exchange(self, connection: Connection, request: Request) -> bool:
         exchange = self.service.begin(request)
         known: dict[str, Any] = {
             "operation": exchange.operation,
@@ -229,9 +199,9 @@ class Endpoint:
             self._observe("discarded", **known)
             return False
         current_connection.set(connection.number)
-        response = replaced or await exchange.perform()
+        response = replaced or await self._performed(connection, exchange)
         if armed is not None and armed.fault.verb is Verb.TWICE:
-            response = await self.service.begin(request).perform()
+            response = await self._performed(connection, self.service.begin(request))
 
         limit: int | None = None
         if replaced is None:
@@ -250,34 +220,38 @@ class Endpoint:
                     return False
         return await self._write(connection, response, known, limit)
 
+    async def _performed(self, connection: Connection, exchange: Exchange) -> Response:
+        """Have an exchange performed, and tell it of a caller that does not wait for its end."""
+        if connection.gone:
+            # What is performed has begun by then.
+            asyncio.get_running_loop().call_soon(exchange.hung_up)
+        else:
+            connection.left = exchange.hung_up
+        try:
+            return await exchange.perform()
+        finally:
+            connection.left = None
+
     async def _write(
-        self, connection: _Connection, response: Response, known: dict[str, Any], limit: int | None
+        self, connection: Connection, response: Response, known: dict[str, Any], limit: int | None
     ) -> bool:
         data = connection.messages.answer(response)
         if limit is not None:
             # -1: the head and half of the body.
             cut = limit if limit >= 0 else len(data) - (len(response.body) + 1) // 2
-            connection.writer.write(data[:cut])
+            connection.write(data[:cut])
             with contextlib.suppress(ConnectionError):
-                await connection.writer.drain()
+                await connection.drained()
             self._observe(self._response, **known, response=response, sent=False)
             # The bytes before the cut must be read before the RST overtakes them.
-            await self._flushed(connection)
+            await connection.flushed()
             connection.reset()
             return False
         alive = not connection.gone and not connection.dropped.is_set()
         self._observe(self._response, **known, response=response, sent=alive)
-        connection.writer.write(data)
-        await connection.writer.drain()
+        connection.write(data)
+        await connection.drained()
         return alive
-
-    async def _flushed(self, connection: _Connection) -> None:
-        """Wait until the peer's kernel has acknowledged all that was written (Linux: SIOCOUTQ is 0)."""
-        sock = connection.writer.get_extra_info("socket")
-        for _ in range(200):
-            if unsent(sock) == 0:
-                break
-            await asyncio.sleep(0.001)
 
     def _meet(self, place: Place, exchange: Exchange, asked: dict[Place, Fault]) -> Armed | None:
         armed = None
@@ -290,7 +264,7 @@ class Endpoint:
             armed = Armed(asked[place], met=1, fired=1)
         return armed
 
-    async def _stopped(self, connection: _Connection, armed: Armed) -> bool:
+    async def _stopped(self, connection: Connection, armed: Armed) -> bool:
         """Do what a fault says at this point; True when the connection has ended."""
         match armed.fault.verb:
             case Verb.HOLD:
@@ -304,7 +278,7 @@ class Endpoint:
                 connection.reset()
                 return True
             case Verb.CLOSE:
-                connection.writer.close()
+                connection.close()
                 return True
             case _:
                 return armed.fault.stage is not None

@@ -78,6 +78,11 @@ class Messages:
         return len(self._data) > self._whole
 
     @property
+    def unread(self) -> int:
+        """How many bytes have come after the message that was read last."""
+        return len(self._data) - self._whole if self._h11 is None else len(self._h11.trailing_data[0])
+
+    @property
     def interim(self) -> bytes:
         """What the caller waits for before it sends more."""
         if self._h11 is None or not self._h11.they_are_waiting_for_100_continue:

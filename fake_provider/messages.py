@@ -91,6 +91,9 @@ class Exchange(Protocol):
     def answer(self, what: str | float) -> Response:
         """Return an answer of another kind (a status or an answer class), with nothing committed."""
 
+    def hung_up(self) -> None:
+        """Learn, while it is performed, that its caller has gone."""
+
 
 class Service(Protocol):
     """What stands behind an endpoint."""

@@ -122,7 +122,7 @@ def scenarios(glob: str | None, *, as_json: bool) -> None:
 )
 def explain(name: str, against: str | None, shape: Literal["text", "markdown", "json"]) -> None:
     """Say what a scenario, a rule or a contract is: what, why, source, how it is played, remedy."""
-    from sendtwice.harness import explain as explaining  # noqa: PLC0415
+    from sendtwice.harness.explain import lookup as explaining  # noqa: PLC0415
 
     for line in explaining.lines(name, against=against, shape=shape):
         click.echo(line)

@@ -22,10 +22,11 @@ import click
 
 import sendtwice
 from sendtwice.fake_provider import contracts
-from sendtwice.harness import contract_diff, dry_run, from_url, known, session
+from sendtwice.harness import dry_run, from_url, known, session
 from sendtwice.harness.effective import effective_contract
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.events import RunEnded, RunEvent, Subscriber
+from sendtwice.harness.explain import diff
 from sendtwice.harness.redact import Redactor, credentials_in, secrets_of
 from sendtwice.harness.report.console import Console
 from sendtwice.harness.report.files import write_text
@@ -284,9 +285,7 @@ class Plan:
         if other is None or other == own:
             return []
         return list(
-            contract_diff.lines(
-                contracts.load(own, relative_to=self.folder), contracts.load(other, relative_to=self.folder)
-            )
+            diff.lines(contracts.load(own, relative_to=self.folder), contracts.load(other, relative_to=self.folder))
         )
 
     def _target_file(self, reports: Path) -> tuple[Path, str | None]:

@@ -27,10 +27,10 @@ from sendtwice.harness.judge.lost import awaited
 from sendtwice.harness.live import Live, Names, Plan
 from sendtwice.harness.overlap import Overlaps
 from sendtwice.harness.scenario import Scenario
+from sendtwice.harness.sends import Burst, Notify, Operate, Redeliver, Send
 from sendtwice.harness.steps import (
     AdvanceStep,
     AwaitStep,
-    Burst,
     CallStep,
     CheckStep,
     CrashStep,
@@ -38,17 +38,13 @@ from sendtwice.harness.steps import (
     FinishStep,
     HangUpStep,
     HoldStep,
-    Notify,
     NotifyStep,
-    Operate,
     OperateStep,
     ParallelStep,
-    Redeliver,
     RedeliverStep,
     RedriveStep,
     ReleaseStep,
     RestartStep,
-    Send,
     SendStep,
     SettleStep,
     Until,

@@ -11,9 +11,9 @@ from pydantic import Field, field_validator
 from sendtwice.fake_provider.contracts import Contract
 from sendtwice.fake_provider.documents import BadFileError, Document, load_yaml, parse_yaml, validate
 from sendtwice.harness.fault_specs import Strict
+from sendtwice.harness.sends import Burst
 from sendtwice.harness.steps import (
     AwaitStep,
-    Burst,
     CallStep,
     CheckStep,
     Expect,

@@ -14,9 +14,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from sendtwice.fake_provider.contracts import AnswerClass, Level
 from sendtwice.fake_provider.faults import Verb
 from sendtwice.harness.fault_specs import FaultSpec, Strict, normal
-from sendtwice.harness.sends import Burst, Change, Key, Notify, Operate, Redeliver, Send
-
-__all__ = ["STEPS", "Burst", "Change", "Key", "Notify", "Operate", "Redeliver", "Send", "Step"]
+from sendtwice.harness.sends import Burst, Notify, Operate, Redeliver, Send
 
 
 class Until(Strict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -21,33 +20,71 @@ class Found:
     allowed: tuple[str, ...] = ()
 
 
-def find(contract: Contract, request: Request, *, any_path: bool = False) -> Found:
-    """Return the route that is asked for.
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """A path of a contract, and the routes that have it, by their methods."""
 
-    A path may have a prefix, because programs are pointed at a base URL that often has one. Of several routes the one
-    with the longest path is meant, then the one with the fewest gaps, then the one whose query is there.
+    pattern: re.Pattern[str]
+    routes: dict[str, list[tuple[str, Route]]]
+
+
+class Routes:
+    """The routes of one contract.
+
+    A path may have a prefix, because programs are pointed at a base URL that often has one. Of several paths that fit,
+    the longest is meant, then the one with the fewest gaps, and of those the one whose first gap comes last: what
+    stands there as it is goes before ``{id}``, whatever the method. Of several routes on one path and method the one
+    is meant whose query is there.
     """
-    path = request.path.rstrip("/") or "/"
-    allowed: list[str] = []
-    candidates: list[tuple[tuple[int, int, int], Found]] = []
-    for name, route in ((SEND, contract.request), *contract.routes.items()):
-        match = _pattern(route.path).search(path)
-        if match is None:
-            continue
-        if route.method != request.method:
-            allowed.append(route.method)
-            continue
-        rank = (route.path.count("/"), -route.path.count("{"), _query(route, request))
-        number = match.groupdict().get("id")
-        candidates.append((rank, Found(name, route, None if number is None else unquote(number))))
-    if candidates:
-        return max(candidates, key=lambda candidate: candidate[0])[1]
-    if any_path and request.method == "POST":
-        return Found(SEND, contract.request)
-    return Found(None, allowed=tuple(dict.fromkeys(allowed)))
+
+    def __init__(self, contract: Contract, *, any_path: bool = False) -> None:
+        """Know the paths of ``contract``; with ``any_path`` whatever is posted elsewhere is a send too."""
+        self._elsewhere = Found(SEND, contract.request) if any_path else None
+        by_path: dict[str, dict[str, list[tuple[str, Route]]]] = {}
+        for name, route in ((SEND, contract.request), *contract.routes.items()):
+            # Two paths that differ in the names of their gaps are one path.
+            shape = re.sub(r"\{\w+\}", "{}", route.path.rstrip("/"))
+            by_path.setdefault(shape, {}).setdefault(route.method, []).append((name, route))
+        ranked = sorted(by_path, key=_rank, reverse=True)
+        self._paths = [_Path(_pattern(_first(by_path[path]).path), by_path[path]) for path in ranked]
+        self._plain: dict[tuple[str, str], Found] = {}
+
+    def find(self, request: Request) -> Found:
+        """Return the route that is asked for."""
+        plain = self._plain.get((request.method, request.target))
+        if plain is not None:
+            return plain
+        path = request.path.rstrip("/") or "/"
+        for known in self._paths:
+            match = known.pattern.search(path)
+            if match is None:
+                continue
+            routes = known.routes.get(request.method)
+            if routes is None:
+                return self._nowhere(request, tuple(known.routes))
+            name, route = max(routes, key=lambda named: _query(named[1], request))
+            number = match.groupdict().get("id")
+            found = Found(name, route, None if number is None else unquote(number))
+            if path == request.target == route.path and len(routes) == 1:
+                self._plain[request.method, path] = found  # as nearly all requests are; there is one for each route
+            return found
+        return self._nowhere(request, ())
+
+    def _nowhere(self, request: Request, allowed: tuple[str, ...]) -> Found:
+        if self._elsewhere is not None and request.method == "POST":
+            return self._elsewhere
+        return Found(None, allowed=allowed)
 
 
-@functools.cache
+def _first(routes: dict[str, list[tuple[str, Route]]]) -> Route:
+    return next(iter(routes.values()))[0][1]
+
+
+def _rank(shape: str) -> tuple[int, int, tuple[bool, ...]]:
+    steps = shape.split("/")
+    return len(steps), -shape.count("{"), tuple("{" not in step for step in steps)
+
+
 def _pattern(path: str) -> re.Pattern[str]:
     """Return what a route's path looks like: a ``{name}`` is any one step."""
     steps = re.split(r"(\{\w+\})", path.rstrip("/"))

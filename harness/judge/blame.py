@@ -79,6 +79,6 @@ def _rule(facts: Facts, attempt: Attempt, same: list[Attempt], other: list[Attem
         for a in facts.keyring.of(attempt)
         if a is not attempt and a.key == attempt.key and a.start < attempt.start and not facts.shares_key(a, attempt)
     ]
-    if elsewhere and not any(facts.shares_key(r, attempt) for r in (*same, *other)):
+    if elsewhere and not any(facts.shares_key(r, attempt) for r in (*holders, *strangers)):
         return "isolation", f"{elsewhere[0].name} used this key in another scope"
     return "status-as-declared", "it was the first under its key"

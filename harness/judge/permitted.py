@@ -50,7 +50,8 @@ def left_by(facts: Facts, rival: Attempt) -> Left:
         return Left.SURELY
     if rival.classes and rival.classes <= _EMPTY:
         stored = [p for c, p in _at_the_door(facts) if rival.classes == {c} and p.judged and p.value != "released"]
-        return Left.MAYBE if stored else Left.NOTHING
+        # Of one that the wire doubled, the other copy may have left what this answer does not tell.
+        return Left.MAYBE if stored or rival.doubled else Left.NOTHING
     if A.REFUSED in rival.classes or A.FAILED in rival.classes:
         policy = refusal_policy(facts, rival)
         if policy is not None and policy.says("released"):

@@ -11,12 +11,13 @@ from click.testing import CliRunner
 from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.contracts.model import Contract
 from sendtwice.fake_provider.contracts.wire import AnswerClass
-from sendtwice.harness import contract_diff, diff_answers
 from sendtwice.harness.cli import main
-from sendtwice.harness.contract_diff import Difference, differences
-from sendtwice.harness.contract_facts import FACTS
-from sendtwice.harness.diff_rules import Harm, Weight
-from sendtwice.harness.diff_table import FACT_RULES, FALLBACK, GROUP_RULES, RULES
+from sendtwice.harness.explain import diff as contract_diff
+from sendtwice.harness.explain import diff_answers
+from sendtwice.harness.explain.diff import Difference, differences
+from sendtwice.harness.explain.diff_rules import Harm, Weight
+from sendtwice.harness.explain.diff_table import FACT_RULES, FALLBACK, GROUP_RULES, RULES
+from sendtwice.harness.explain.facts import FACTS
 from tests.harness import language
 
 LANGUAGE = language.claims()

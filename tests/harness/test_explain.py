@@ -11,10 +11,11 @@ from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.contracts.claims import Basis
 from sendtwice.fake_provider.contracts.model import as_claims
 from sendtwice.fake_provider.contracts.wire import AnswerClass
-from sendtwice.harness import claim_words, explain_contract
 from sendtwice.harness.cli import main
-from sendtwice.harness.contract_facts import FACTS
-from sendtwice.harness.situations import situations
+from sendtwice.harness.explain import claim_words
+from sendtwice.harness.explain import contract as explain_contract
+from sendtwice.harness.explain.facts import FACTS
+from sendtwice.harness.explain.situations import situations
 from tests.harness import language
 
 ROUTES_AND_NAMES = {

@@ -8,7 +8,8 @@ from sendtwice.fake_provider.contracts import AnswerClass, Level
 from sendtwice.fake_provider.documents import BadFileError
 from sendtwice.fake_provider.faults import Place, Verb
 from sendtwice.harness.scenario import Scenario, catalogue, parse
-from sendtwice.harness.steps import Burst, HoldStep, Key, ParallelStep, Send, SendStep, UntilStep
+from sendtwice.harness.sends import Burst, Key, Send
+from sendtwice.harness.steps import HoldStep, ParallelStep, SendStep, UntilStep
 
 HEAD = "id: t.x\ntitle: A test\nrole: api\nsteps:\n"
 

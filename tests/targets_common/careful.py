@@ -174,10 +174,10 @@ class Careful(Afterwards):
         call.place = self.place(call)
         with self.store:
             entry = self.look_up(call)
-            if entry is not None and entry["state"] != "open":
+            if entry is not None and entry["state"] == "open":
+                self.repeat_mismatch(call, entry)
+            elif entry is not None:
                 self.repeat(call, entry)
-            if entry is not None and entry["fingerprint"] != self.fingerprint(call):
-                self.refuse("conflict")
             fresh = {"fingerprint": self.fingerprint(call), "ids": [], "received": self.now(), "done": None}
             call.entry = {**(entry or fresh), "state": "running", "batch": call.batch, "claim": str(uuid.uuid4())}
             self.store.put("entries", call.place, call.entry)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from sendtwice.fake_provider.contracts.model import Contract
 from sendtwice.fake_provider.contracts.wire import AnswerClass, AnswerShape
-from sendtwice.harness.claim_words import several
-from sendtwice.harness.diff_rules import Harm
-from sendtwice.harness.situations import shape as shown
+from sendtwice.harness.explain.claim_words import several
+from sendtwice.harness.explain.diff_rules import Harm
+from sendtwice.harness.explain.situations import shape as shown
 
 #: What each class tells, and what a caller does then; two classes with the same deed cannot be mistaken for harm.
 CLASSES: dict[AnswerClass, tuple[str, str]] = {

@@ -16,11 +16,11 @@ from typing import Any
 from sendtwice.fake_provider.contracts.claims import Basis, Claim
 from sendtwice.fake_provider.contracts.model import SEND, Contract, as_claims
 from sendtwice.fake_provider.contracts.wire import AnswerClass
-from sendtwice.harness import claim_words, diff_answers
-from sendtwice.harness.contract_facts import DOES, FACTS, key_of, path_of
-from sendtwice.harness.diff_rules import Harm, Sides, Told, Weight
-from sendtwice.harness.diff_table import FACT_RULES, FALLBACK, GROUP_RULES, OPTIONAL_FACTS, RULES
-from sendtwice.harness.tables import markdown_table
+from sendtwice.harness.explain import claim_words, diff_answers
+from sendtwice.harness.explain.diff_rules import Harm, Sides, Told, Weight
+from sendtwice.harness.explain.diff_table import FACT_RULES, FALLBACK, GROUP_RULES, OPTIONAL_FACTS, RULES
+from sendtwice.harness.explain.facts import DOES, FACTS, key_of, path_of
+from sendtwice.harness.explain.tables import markdown_table
 
 _WIDTH = 100
 _SECTIONS = {

@@ -13,7 +13,7 @@ from typing import Any
 from sendtwice.fake_provider.contracts.claims import Claim
 from sendtwice.fake_provider.contracts.model import SEND, Contract
 from sendtwice.fake_provider.contracts.wire import AnswerClass, AnswerShape
-from sendtwice.harness import claim_words
+from sendtwice.harness.explain import claim_words
 
 NOT_SAID = "not said"
 

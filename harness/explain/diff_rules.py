@@ -1,6 +1,6 @@
 """How a difference between two contracts is weighed, and the judgements that numbers and lists share.
 
-See :mod:`diff_table` for the claims themselves, and :mod:`contract_diff` for what is made of both.
+See :mod:`diff_table` for the claims themselves, and :mod:`diff` for what is made of both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import IntEnum, StrEnum
 from typing import Any
 
 from sendtwice.fake_provider.contracts.model import Contract
-from sendtwice.harness import claim_words
+from sendtwice.harness.explain import claim_words
 
 
 class Weight(StrEnum):

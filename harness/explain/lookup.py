@@ -13,15 +13,18 @@ from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.contracts import Contract
 from sendtwice.fake_provider.documents import load_yaml
 from sendtwice.fake_provider.faults import Place
-from sendtwice.harness import contract_diff, explain_contract, words
+from sendtwice.harness import words
 from sendtwice.harness.catalogue import needs_of
-from sendtwice.harness.explain_contract import Format
+from sendtwice.harness.explain import contract as contract_page
+from sendtwice.harness.explain import diff
+from sendtwice.harness.explain.contract import Format
 from sendtwice.harness.judge import RULES, Rule
 from sendtwice.harness.nearest import nearest
 from sendtwice.harness.scenario import Scenario, catalogue
 from sendtwice.harness.scenario import load as load_scenario
 from sendtwice.harness.selection import tags_of
-from sendtwice.harness.steps import CrashStep, Key, ParallelStep, Send
+from sendtwice.harness.sends import Key, Send
+from sendtwice.harness.steps import CrashStep, ParallelStep
 
 _WIDTH = 100
 
@@ -77,14 +80,14 @@ def _json(data: dict[str, Any]) -> Iterator[str]:
 
 
 _ALONE: dict[Format, Callable[[Contract], Iterator[str]]] = {
-    "text": explain_contract.text,
-    "markdown": explain_contract.markdown,
-    "json": lambda contract: _json(explain_contract.data(contract)),
+    "text": contract_page.text,
+    "markdown": contract_page.markdown,
+    "json": lambda contract: _json(contract_page.data(contract)),
 }
 _AGAINST: dict[Format, Callable[[Contract, Contract], Iterator[str]]] = {
-    "text": contract_diff.text,
-    "markdown": contract_diff.markdown,
-    "json": lambda old, new: _json(contract_diff.data(old, new)),
+    "text": diff.text,
+    "markdown": diff.markdown,
+    "json": lambda old, new: _json(diff.data(old, new)),
 }
 
 

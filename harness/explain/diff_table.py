@@ -7,8 +7,8 @@ new contract's answers; where a sentence does not say ``{was}``, it is added at 
 
 from __future__ import annotations
 
-from sendtwice.harness.claim_words import pointers
-from sendtwice.harness.diff_rules import (
+from sendtwice.harness.explain.claim_words import pointers
+from sendtwice.harness.explain.diff_rules import (
     COMPARED,
     NOT_COMPARED,
     Harm,

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from sendtwice.fake_provider.contracts.claims import Basis, Claim, Level
 from sendtwice.fake_provider.contracts.model import Contract, as_claims
 from sendtwice.fake_provider.contracts.wire import Route
-from sendtwice.harness import claim_words
-from sendtwice.harness.contract_facts import DOES, FACTS, key_of, path_of, routes
-from sendtwice.harness.situations import Situation, shape, situations
-from sendtwice.harness.tables import escaped, markdown_table, text_table
+from sendtwice.harness.explain import claim_words
+from sendtwice.harness.explain.facts import DOES, FACTS, key_of, path_of, routes
+from sendtwice.harness.explain.situations import Situation, shape, situations
+from sendtwice.harness.explain.tables import escaped, markdown_table, text_table
 
 Format = Literal["text", "markdown", "json"]
 
