@@ -67,11 +67,17 @@ class Attempts:
     edge: str
     log: list[Attempt] = field(default_factory=list)
     _open: dict[int, Attempt] = field(default_factory=dict)
+    _request: str = ""
+    _response: str = ""
+
+    def __post_init__(self) -> None:
+        """Know what the edge's crossings are called."""
+        self._request, self._response = f"{self.edge}.request", f"{self.edge}.response"
 
     def observe(self, kind: str, /, **fields: Any) -> None:
         """Take in what an endpoint observed."""
         connection = int(fields.get("connection") or 0)
-        if kind == f"{self.edge}.request":
+        if kind == self._request:
             request: Request = fields["request"]
             attempt = Attempt(
                 len(self.log) + 1,
@@ -88,7 +94,7 @@ class Attempts:
             )
             self.log.append(attempt)
             self._open[connection] = attempt
-        elif kind == f"{self.edge}.response" and connection in self._open:
+        elif kind == self._response and connection in self._open:
             answered = self._open.pop(connection)
             response: Response = fields["response"]
             answered.status = response.status

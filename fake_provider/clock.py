@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 
 
 class Clock:
@@ -14,6 +15,18 @@ class Clock:
         """Start at the machine's own time."""
         self._offset = 0.0
         self._moved: set[asyncio.Event] = set()
+        self._notes: list[Callable[[float], None]] = []
+
+    def keep(self, offset: float, note: Callable[[float], None]) -> None:
+        """Go on at an offset that was noted, unless this one is greater, and have it noted whenever it grows."""
+        if self._offset > offset:
+            note(self._offset)
+        self._offset = max(self._offset, offset)
+        self._notes.append(note)
+
+    def forsake(self, note: Callable[[float], None]) -> None:
+        """Have nothing noted there any more."""
+        self._notes.remove(note)
 
     def now(self) -> float:
         """Return seconds since the epoch, as this clock sees them."""
@@ -23,6 +36,8 @@ class Clock:
         """Move the clock forward, in the loop of those who wait for it."""
         if seconds < 0:
             raise ValueError("a clock only moves forward")
+        for note in self._notes:
+            note(self._offset + seconds)
         self._offset += seconds
         for moved in self._moved:
             moved.set()

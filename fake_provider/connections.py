@@ -19,7 +19,11 @@ _UNREAD = 2 * 1024 * 1024
 _Part = TypeVar("_Part")
 
 
-class Connection(asyncio.Protocol):
+#: What is read lands here first, of all connections: it is taken out before anybody else reads.
+_BUFFER = memoryview(bytearray(64 * 1024))
+
+
+class Connection(asyncio.BufferedProtocol):
     """A connection; ``accepted`` is called once it is there."""
 
     def __init__(self, accepted: Callable[[Connection], None]) -> None:
@@ -47,9 +51,13 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._accepted(self)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # more comes with the next call
+        """Return where to read into."""
+        return _BUFFER
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Take in what has come."""
-        self.messages.receive(data)
+        self.messages.receive(bytes(_BUFFER[:nbytes]))
         if self._waiting is not None:
             self._wake()
         elif self.messages.unread > _UNREAD and not self._paused:

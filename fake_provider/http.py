@@ -194,7 +194,8 @@ class Endpoint:
                 return False
             if armed.fault.verb is Verb.ANSWER:
                 replaced = exchange.answer(armed.fault.argument or 503)
-        await self._committing.wait()
+        if not self._committing.is_set():
+            await self._committing.wait()
         if connection.dropped.is_set():
             self._observe("discarded", **known)
             return False

@@ -21,10 +21,9 @@ MAX_BODY = 32 * 1024 * 1024
 _MAX_HEAD = 256 * 1024
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]++"
-_PLAIN = re.compile(
-    rf"({_TOKEN}) ([!-~]++) HTTP/1\.1\r\n((?:{_TOKEN}:[^\0\n\r\f\v]*+\r\n)++)\r\n".encode(),
-)
-_FIELD = re.compile(rf"{_TOKEN}: [!-~]++(?:[ \t]++[!-~]++)*+")
+_REQUEST_LINE = re.compile(rf"({_TOKEN}) ([!-~]++) HTTP/1\.1".encode())
+_FIELD_LINE = re.compile(rf"({_TOKEN}):([^\0\n\r\f\v]*+)".encode())
+_FIELD = re.compile(rf"{_TOKEN}: [!-~\x80-\xff]++(?:[ \t]++[!-~\x80-\xff]++)*+")
 #: Fields with which a message is not plain, whatever they say.
 _SPECIAL = frozenset({"expect", "transfer-encoding", "upgrade"})
 #: Fields of an answer that are not a service's to give.
@@ -149,29 +148,13 @@ class Messages:
         return True
 
     def _plain_head(self) -> Head | None:
-        match = _PLAIN.match(self._data)
-        if match is None:
+        end = self._data.find(b"\r\n\r\n")
+        plain = _plain(bytes(memoryview(self._data)[:end])) if end >= 0 else None
+        if plain is None:
             return None
-        headers = []
-        for line in match[3][:-2].decode("latin-1").split("\r\n"):
-            name, _, value = line.partition(":")
-            headers.append((name.lower(), value.strip(" \t")))
-        fields = dict(headers)
-        length = fields.get("content-length", "0")
-        connection = fields.get("connection", "keep-alive").lower()
-        method = match[1].decode()
-        if (
-            len(fields) < len(headers)
-            or "host" not in fields
-            or not fields.keys().isdisjoint(_SPECIAL)
-            or connection not in ("keep-alive", "close")
-            or not (length.isdecimal() and length.isascii() and len(length) < 10 and int(length) <= MAX_BODY)
-            or method == "CONNECT"
-        ):
-            return None
-        self._method, self._keep = method, connection != "close"
-        self._head, self._length = match.end(), int(length)
-        return Head(method, match[2].decode(), tuple(headers))
+        self._method, self._keep = plain.head.method, plain.keep
+        self._head, self._length = end + 4, plain.length
+        return plain.head
 
     def _hand_to_h11(self) -> None:
         """Let h11 go on from here."""
@@ -187,15 +170,62 @@ class Messages:
 
     def _h11_answer(self, response: Response) -> bytes:
         assert self._h11 is not None
-        headers = [(name, value) for name, value in response.headers.items()]
+        headers = [(name.encode(), value.encode("latin-1")) for name, value in response.headers.items()]
         bodyless = response.status in (204, 304) or response.status < 200
         if not bodyless:
-            headers.append(("Content-Length", str(len(response.body))))
+            headers.append((b"Content-Length", b"%d" % len(response.body)))
         message = h11.Response(status_code=response.status, headers=headers, reason=b"")
         data = self._h11.send(message) or b""
         if response.body and not bodyless and self._method != "HEAD":
             data += self._h11.send(h11.Data(data=response.body)) or b""
         return data + (self._h11.send(h11.EndOfMessage()) or b"")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """A plain head, the length of its body, and whether the connection is kept."""
+
+    head: Head
+    length: int
+    keep: bool
+
+
+# A caller's heads are often all the same, and where they are not, nearly all of their lines are.
+
+
+@lru_cache(maxsize=256)
+def _plain(data: bytes) -> _Plain | None:
+    """Read a head, less its last two line ends; None unless it is plain."""
+    first, *lines = data.split(b"\r\n")
+    asked, headers = _request_line(first), tuple(field for line in lines if (field := _field(line)) is not None)
+    if asked is None or len(headers) < len(lines):
+        return None
+    method, target = asked
+    fields = dict(headers)
+    length = fields.get("content-length", "0")
+    connection = fields.get("connection", "keep-alive").lower()
+    if (
+        len(fields) < len(headers)
+        or "host" not in fields
+        or not fields.keys().isdisjoint(_SPECIAL)
+        or connection not in ("keep-alive", "close")
+        or not (length.isdecimal() and length.isascii() and len(length) < 10 and int(length) <= MAX_BODY)
+        or method == "CONNECT"
+    ):
+        return None
+    return _Plain(Head(method, target, headers), int(length), connection != "close")
+
+
+@lru_cache(maxsize=256)
+def _request_line(line: bytes) -> tuple[str, str] | None:
+    match = _REQUEST_LINE.fullmatch(line)
+    return None if match is None else (match[1].decode(), match[2].decode())
+
+
+@lru_cache(maxsize=1024)
+def _field(line: bytes) -> tuple[str, str] | None:
+    match = _FIELD_LINE.fullmatch(line)
+    return None if match is None else (match[1].decode().lower(), match[2].decode("latin-1").strip(" \t"))
 
 
 @lru_cache(maxsize=256)
@@ -213,4 +243,4 @@ def _around_length(status: int, headers: tuple[tuple[str, str], ...], *, keep: b
             return None
         lines.append(line)
     lines.append("Content-Length: ")
-    return "\r\n".join(lines).encode(), b"\r\n\r\n" if keep else b"\r\nConnection: close\r\n\r\n"
+    return "\r\n".join(lines).encode("latin-1"), b"\r\n\r\n" if keep else b"\r\nConnection: close\r\n\r\n"

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar, overload
 from urllib.parse import parse_qs, urlsplit
 
 from sendtwice.fake_provider.faults import Fault
@@ -14,10 +14,32 @@ from sendtwice.fake_provider.faults import Fault
 #: A target that is nothing but its path: there is no need to take it to pieces.
 _PLAIN_PATH = re.compile(r"/[\w.~%-]+(?:/[\w.~%-]+)*/?", re.ASCII)
 
+_Value = TypeVar("_Value")
 
-@dataclass(frozen=True, slots=True)
+
+class once(Generic[_Value]):  # noqa: N801  # it is written like property
+    """A property that is found out when it is first asked for; ``functools.cached_property`` without its lock."""
+
+    def __init__(self, find: Callable[[Any], _Value]) -> None:
+        """Find it with ``find``."""
+        self._find, self._name = find, find.__name__
+        self.__doc__ = find.__doc__
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> once[_Value]: ...
+    @overload
+    def __get__(self, owner: object, kind: type) -> _Value: ...
+    def __get__(self, owner: object | None, kind: type) -> once[_Value] | _Value:
+        """Find it, and put it in its own place."""
+        if owner is None:
+            return self
+        value = owner.__dict__[self._name] = self._find(owner)
+        return value
+
+
+@dataclass(frozen=True)
 class Request:
-    """A complete message from a caller."""
+    """A complete message from a caller; the names of its headers are in lower case."""
 
     method: str
     target: str
@@ -25,7 +47,9 @@ class Request:
     body: bytes
     connection: int = 0
 
-    @property
+    # Asked for again and again, by whoever has to do with it: so each is taken apart once.
+
+    @once
     def path(self) -> str:
         """The path without its query."""
         if _PLAIN_PATH.fullmatch(self.target):
@@ -35,23 +59,27 @@ class Request:
         except ValueError:  # "//[": not a URL, and still a message that must be answered
             return self.target.partition("?")[0]
 
-    @property
+    @once
     def query(self) -> dict[str, str]:
         """The query's fields; of a repeated one the first."""
+        if "?" not in self.target:
+            return {}
         return {name: values[0] for name, values in parse_qs(self.target.partition("?")[2]).items()}
+
+    @once
+    def _firsts(self) -> dict[str, str]:
+        return dict(reversed(self.headers))
 
     def all(self, name: str) -> list[str]:
         """Every value of a header, in order."""
         wanted = name.lower()
+        if wanted not in self._firsts:
+            return []
         return [value for known, value in self.headers if known == wanted]
 
     def header(self, name: str) -> str | None:
         """Return the first value of a header."""
-        wanted = name.lower()
-        for known, value in self.headers:
-            if known == wanted:
-                return value
-        return None
+        return self._firsts.get(name.lower())
 
     def json(self) -> Any:
         """Return the body as JSON, or None when it is none."""

@@ -66,7 +66,10 @@ class FakeProvider:
         if webhook_url is not None:
             wire = WebhookWire(webhook_url, self.faults, timeout=webhook_timeout)
             notifier = Notifier(wire, self.webhook_secret, place=events.id, identify=identify)
-        store = Store(state)
+        # Of events in memory only an outbox can hear; from a file a later process may send them.
+        store = Store(state, keeps_events=notifier is not None or str(state) != ":memory:")
+        # A process that goes on with a file has the keys in it, and so their time.
+        self.clock.keep(store.moved, store.note_moved)
         self.outbox: Outbox | None = None
         if notifier is not None:
             log = StoredLog(store)
@@ -91,7 +94,8 @@ class FakeProvider:
             outbox=self.outbox,
         )
         self._observe = observe
-        self.endpoint = Endpoint(self.emulator, edge=edge, faults=self.faults, observe=self._note, control=self.control)
+        seen = self.control.attempts.observe if observe is None else self._note
+        self.endpoint = Endpoint(self.emulator, edge=edge, faults=self.faults, observe=seen, control=self.control)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
         """Take up what an earlier process left, listen, and return the port."""
@@ -105,6 +109,7 @@ class FakeProvider:
         await self.endpoint.stop()
         if self.outbox is not None:
             await self.outbox.stop()
+        self.clock.forsake(self.emulator.store.note_moved)
         await self.emulator.stop()
 
     @property

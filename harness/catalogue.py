@@ -11,7 +11,15 @@ import click
 from sendtwice.harness.nearest import nearest
 from sendtwice.harness.scenario import Scenario, catalogue
 from sendtwice.harness.selection import tags_of
-from sendtwice.harness.steps import CallStep, CrashStep, RestartStep
+from sendtwice.harness.steps import (
+    AdvanceStep,
+    CallStep,
+    CrashStep,
+    NotifyStep,
+    PauseStep,
+    RestartStep,
+    ResumeStep,
+)
 from sendtwice.harness.words import items_of
 
 
@@ -40,15 +48,28 @@ def lines(glob: str | None, *, as_json: bool) -> Iterator[str]:
 def needs_of(scenario: Scenario) -> list[str]:
     """Return what a target must have, in words."""
     found = [_need(need) for need in scenario.needs]
+    if scenario.each is not None:
+        found.append(f"a contract with other routes: it is played for each {scenario.each.replace('-', ' ')}")
     for step in scenario.steps:
         if isinstance(step, CrashStep | RestartStep):
             found.append("a target that sendtwice starts and that keeps its state ([target.start])")
         elif isinstance(step, CallStep):
             found.append(f"[target.calls.{step.call.name}]")
+        elif isinstance(step, AdvanceStep):
+            found.append("a clock that can be moved ([target.clock])")
+            found += [f"a contract that says {step.advance.by}"] if isinstance(step.advance.by, str) else []
+        elif isinstance(step, NotifyStep) and scenario.role == "api":
+            found.append("[target.webhooks]")
+        elif isinstance(step, PauseStep | ResumeStep):
+            found.append("a target that can be paused, which none can yet")
         for item in items_of(step):
-            by = getattr(item, "by", None)
+            by, via = getattr(item, "by", None), getattr(item, "via", None)
             if by not in (None, "main"):
                 found.append(f"[target.api.senders.{by}]")
+            if via not in (None, "each", "send"):
+                found.append(f"a contract with the route {via!r}")
+            if getattr(item, "items", None) is not None:
+                found.append("a contract with batches")
     return list(dict.fromkeys(found))
 
 

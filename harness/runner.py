@@ -261,6 +261,9 @@ class Play:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+        for live in self.live.values():  # one that was ended while it was held still has its connection
+            if live.flight.wire is not None:
+                live.flight.wire.close()
 
     # -- waiting -------------------------------------------------------------------------------------------------------
 

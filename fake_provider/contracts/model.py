@@ -191,7 +191,8 @@ class Contract(Strict):
     def can_do(self) -> set[str]:
         """Return what targets of this contract can do beyond plain sends."""
         own = {"batch": self.batch, "approval": self.approval}
-        return {*self.capabilities, *(name for name, group in own.items() if group is not None)}
+        in_body = {"key-in-body"} if self.key.at.startswith("body:") else set()
+        return {*self.capabilities, *(name for name, group in own.items() if group is not None), *in_body}
 
 
 def as_claims(contract: Contract) -> dict[str, Claim[Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http
 import json
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,9 @@ CUSTOMARY = {
     AnswerClass.UNAUTHORIZED: 401,
     AnswerClass.RATE_LIMITED: 429,
 }
+
+#: What a header can carry (RFC 9110, 5.5), its bytes read as Latin-1.
+_IN_A_HEADER = re.compile(r"[!-~\x80-\xff]+(?:[ \t]+[!-~\x80-\xff]+)*")
 
 _HUNDREDS = {"2xx": 200, "3xx": 303, "4xx": 400, "5xx": 503}
 
@@ -96,8 +100,9 @@ def render(
 
     ``recipients`` are those of each mail, in the order of the ``ids``, for the vendors that repeat them. ``ours``: the
     answer is the fake provider's own, so ``message`` stands and no code of the vendor's. ``last``: in the last of the
-    declared looks. ``code`` is a reason beside the class's own, ``extra`` are further fields, ``echo`` is the key.
-    ``flaws`` are the mails of a batch that were refused while the rest was taken, for the vendors that answer each.
+    declared looks. ``code`` is a reason beside the class's own, ``extra`` are further fields, ``echo`` is the key as it
+    was sent, its bytes read as Latin-1. ``flaws`` are the mails of a batch that were refused while the rest was taken,
+    for the vendors that answer each.
     """
     if kind is AnswerClass.ACCEPTED and replay and contract.shapes(AnswerClass.REPLAYED, route):
         kind = AnswerClass.REPLAYED
@@ -119,9 +124,8 @@ def render(
     if not ours:
         _mark(contract, headers, body, replay=replay)
         _hint(contract, kind, headers)
-        echo_at = contract.replay.key_echo.played("")
-        if echo_at and echo is not None and echo.isascii() and echo.isprintable():
-            headers[echo_at] = echo
+        if echo is not None:
+            headers |= echoed(contract, echo)
         if (contract.replay.headers.play or contract.replay.headers.value) is not None:
             headers.setdefault("X-Request-Id", str(uuid.uuid4()))
     return Told(status or _status(kind, shape), shapes.payload(shape, body), headers, kind, replay)
@@ -179,6 +183,12 @@ def with_status(contract: Contract, status: int, ids: tuple[str, ...], *, route:
         phrase = str(status)
     plain = Response.of(status, {"message": phrase})
     return Told(plain.status, plain.body, plain.headers)
+
+
+def echoed(contract: Contract, key: str) -> dict[str, str]:
+    """Return the header that names a key, where the contract has one; ``key`` as it was sent, read as Latin-1."""
+    name = contract.replay.key_echo.played("")
+    return {name: key} if name and _IN_A_HEADER.fullmatch(key) else {}
 
 
 def put_code(contract: Contract, body: dict[str, Any], code: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sendtwice.fake_provider.contracts.model import AnswerClass
 from sendtwice.fake_provider.ledger import Mail
+from sendtwice.fake_provider.messages import once
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,24 @@ class Refusal:
     last: bool = False  # in the last of the looks that the contract declares
     allow: tuple[str, ...] = ()  # the methods that are taken here (RFC 9110, 15.5.6)
     ours: bool = False  # said by the fake provider of itself: no vendor has a code for it
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whose key a request has, and what it asks for: found out when somebody wants to know, which few do."""
+
+    scope_of: Callable[[], str] = str
+    fingerprint_of: Callable[[], str] = str
+
+    @once
+    def scope(self) -> str:
+        """The space in which its key is looked up."""
+        return self.scope_of()
+
+    @once
+    def fingerprint(self) -> str:
+        """What makes another request the same as this one."""
+        return self.fingerprint_of()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +59,7 @@ class Asked:
     batch: bool = False
     key: str | None = None
     claims: bool = False
-    scope: str = ""
-    fingerprint: str = ""
+    identity: Identity = field(default_factory=Identity)
     refusals: tuple[tuple[str, Refusal], ...] = ()
     account: str = ""
     made: bool = False
@@ -55,6 +73,16 @@ class Asked:
     dry_run: bool = False
     flaws: tuple[tuple[int, str], ...] = ()
     items: tuple[Asked, ...] = ()
+
+    @property
+    def scope(self) -> str:
+        """The space in which its key is looked up."""
+        return self.identity.scope
+
+    @property
+    def fingerprint(self) -> str:
+        """What makes another request the same as this one."""
+        return self.identity.fingerprint
 
     @property
     def mail(self) -> Mail | None:

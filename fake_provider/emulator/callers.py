@@ -21,8 +21,10 @@ the ``@``, needs approval where the contract has approvals.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import parseaddr
 from typing import Self
@@ -72,29 +74,27 @@ def needs_approval(contract: Contract, mail: Mail) -> bool:
     return contract.approval is not None and _address(mail).partition("@")[0] == "needs-approval"
 
 
-def scope_of(
-    contract: Contract, route: Route, request: Request, caller: Caller, mails: tuple[Mail, ...], *, batch: bool
-) -> str:
-    """Return the space in which a key is looked up."""
-    address = _address(mails[0]) if mails else ""
-    values = {
-        "tenant": caller.account,
-        "credential": f"{caller.account}:{caller.credential}",
-        "user": f"{caller.account}:{caller.credential}",
-        "mailbox": address,
-        "domain": address.rpartition("@")[2].lower(),
-        "environment": caller.environment,
-        "region": request.header("x-region") or _host(request),
-        "path": request.path,
-        "method": request.method,
-        "query": json.dumps(sorted(request.query.items())),
-        "version": version_of(request),
-    }
-    parts = route.scope if route.scope is not None else contract.scope.played(["tenant"])
-    found = {part: values.get(part, "") for part in sorted(parts)}
-    if batch and contract.batch is not None and contract.batch.key_space.played("shared") == "separate":
-        found["space"] = "batch"
-    return json.dumps(found)
+class Scopes:
+    """The spaces in which the keys of one route are looked up."""
+
+    def __init__(self, contract: Contract, route: Route) -> None:
+        """Tell apart what ``contract`` tells apart."""
+        parts = route.scope if route.scope is not None else contract.scope.played(["tenant"])
+        self._parts = [(part, _PARTS[part]) for part in sorted(parts) if part in _PARTS]
+        self._batches = contract.batch is not None and contract.batch.key_space.played("shared") == "separate"
+
+    def of(self, request: Request, caller: Caller, mails: tuple[Mail, ...], *, batch: bool) -> str:
+        """Return the space of a request's key."""
+        address = functools.partial(_address, mails[0]) if mails else str
+        found = {name: part(request, caller, address) for name, part in self._parts}
+        if batch and self._batches:
+            found["space"] = "batch"
+        return _written(tuple(found.items()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _written(parts: tuple[tuple[str, str], ...]) -> str:
+    return json.dumps(dict(parts))
 
 
 def version_of(request: Request) -> str:
@@ -111,3 +111,19 @@ def _host(request: Request) -> str:
 
 def _address(mail: Mail) -> str:
     return parseaddr(mail.sender)[1] or mail.sender
+
+
+#: What a part of a scope is, by the request, who asks, and the sender's address, which takes a while to find.
+_PARTS: dict[str, Callable[[Request, Caller, Callable[[], str]], str]] = {
+    "tenant": lambda _, caller, __: caller.account,
+    "credential": lambda _, caller, __: f"{caller.account}:{caller.credential}",
+    "user": lambda _, caller, __: f"{caller.account}:{caller.credential}",
+    "mailbox": lambda _, __, address: address(),
+    "domain": lambda _, __, address: address().rpartition("@")[2].lower(),
+    "environment": lambda _, caller, __: caller.environment,
+    "region": lambda request, _, __: request.header("x-region") or _host(request),
+    "path": lambda request, _, __: request.path,
+    "method": lambda request, _, __: request.method,
+    "query": lambda request, _, __: json.dumps(sorted(request.query.items())),
+    "version": lambda request, _, __: version_of(request),
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import decimal
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -140,7 +140,7 @@ def _number(text: str) -> str:
     return "0" if number.is_zero() else str(number.normalize(_EXACT)) if number.is_finite() else text
 
 
-def _changed(node: Node, steps: list[str], to: Callable[[Node], Node | None]) -> Node:
+def _changed(node: Node, steps: Sequence[str], to: Callable[[Node], Node | None]) -> Node:
     first, *rest = steps
     names: list[str] = []
     values: list[Any] = []

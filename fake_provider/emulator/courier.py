@@ -43,7 +43,7 @@ from sendtwice.fake_provider.emulator.endings import Endings, Job
 from sendtwice.fake_provider.emulator.events import Telling
 from sendtwice.fake_provider.emulator.records import OPEN, Message, State
 from sendtwice.fake_provider.emulator.store import Store
-from sendtwice.fake_provider.emulator.upstream import Kind, Upstream
+from sendtwice.fake_provider.emulator.upstream import Kind, LedgerUpstream, Upstream
 
 __all__ = ["Courier", "Job"]
 
@@ -69,6 +69,8 @@ class Courier:
         self.contract, self.upstream, self.store, self.clock = contract, upstream, store, clock
         self.endings = Endings(contract, store, clock, telling)
         self.telling = telling
+        #: Where mail is delivered at once, with nothing to wait for and nothing that can fail.
+        self.ledger = upstream if isinstance(upstream, LedgerUpstream) else None
         self._retries_for = retries_for
         self._forwards = contract.propagation.played("not-forwarded") == "forwarded"
         self._tasks: set[asyncio.Task[Any]] = set()

@@ -18,11 +18,11 @@ from sendtwice.fake_provider.emulator.outbox import EventState, OutEvent, new_id
 from sendtwice.fake_provider.emulator.records import Event
 
 #: The layout of the tables, which a file names; another one is not understood.
-_LAYOUT = 2
+_LAYOUT = 3
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE entry (
-    number      INTEGER PRIMARY KEY AUTOINCREMENT,
+    number      INTEGER PRIMARY KEY,
     scope       TEXT NOT NULL,
     key         TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
@@ -37,7 +37,7 @@ CREATE TABLE entry (
     UNIQUE (scope, key)
 ) STRICT;
 CREATE TABLE message (
-    number     INTEGER PRIMARY KEY AUTOINCREMENT,
+    number     INTEGER PRIMARY KEY,
     id         TEXT NOT NULL UNIQUE,
     entry      INTEGER,
     account    TEXT NOT NULL,
@@ -62,6 +62,7 @@ CREATE TABLE event (
     state    TEXT NOT NULL,
     attempts INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE TABLE clock (moved REAL NOT NULL) STRICT;
 PRAGMA user_version = {_LAYOUT};
 COMMIT;
 """
@@ -70,9 +71,12 @@ COMMIT;
 class Database:
     """A file, or memory, with transactions that may tell of events."""
 
-    def __init__(self, path: Path | str = ":memory:") -> None:
-        """Open or make the file; :class:`BadFileError` when that cannot be done."""
-        self.path = str(path)
+    def __init__(self, path: Path | str = ":memory:", *, keeps_events: bool = True) -> None:
+        """Open or make the file; :class:`BadFileError` when that cannot be done.
+
+        Without ``keeps_events`` no event is written: nobody will ever read one.
+        """
+        self.path, self.keeps_events = str(path), keeps_events
         #: Called with each event's type and data, as soon as they are on disk.
         self.told: Callable[[str, dict[str, Any]], None] | None = None
         self._untold: list[Event] = []
@@ -80,7 +84,7 @@ class Database:
             # Only one event loop uses it, but a fixture may have made it in another thread.
             self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
-            if self.path != ":memory:":
+            if self.durable:
                 # A WAL survives the death of the process without a sync; a power cut is not played here.
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=NORMAL")
@@ -94,15 +98,33 @@ class Database:
             self._db.close()
             raise BadFileError(self.path, "holds the state of another version, or something else; give another file")
 
+    @property
+    def durable(self) -> bool:
+        """Whether it outlives this process."""
+        return self.path != ":memory:"
+
     def close(self) -> None:
         """Close the file."""
         self._db.close()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything but the time."""
         with self._transaction():
             for table in ("message", "entry", "event"):
                 self._db.execute(f"DELETE FROM {table}")  # noqa: S608
+
+    # --- The clock -----------------------------------------------------------------------------------------
+
+    @property
+    def moved(self) -> float:
+        """By how many seconds the clock was moved, by this process and those before it."""
+        return float(self._db.execute("SELECT coalesce(max(moved), 0) FROM clock").fetchone()[0])
+
+    def note_moved(self, seconds: float) -> None:
+        """Note by how many seconds the clock is moved: the times in the file are those of that clock."""
+        with self._transaction():
+            self._db.execute("DELETE FROM clock")
+            self._db.execute("INSERT INTO clock (moved) VALUES (?)", (seconds,))
 
     # --- Events --------------------------------------------------------------------------------------------
 
@@ -126,7 +148,7 @@ class Database:
             )
 
     def _note(self, event: Event | None, now: float) -> None:
-        if event is not None:
+        if event is not None and self.keeps_events:
             self._db.execute(
                 "INSERT INTO event (id, type, created, data, state) VALUES (?, ?, ?, ?, ?)",
                 (new_id(), event.type, now, json.dumps(event.data), EventState.PENDING),

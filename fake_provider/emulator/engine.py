@@ -9,6 +9,7 @@ disk too. What has been claimed goes to the :mod:`courier`, which sees it throug
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import sqlite3
@@ -28,7 +29,7 @@ from sendtwice.fake_provider.emulator.events import Telling
 from sendtwice.fake_provider.emulator.lookups import Lookups
 from sendtwice.fake_provider.emulator.repeats import Repeats, Step
 from sendtwice.fake_provider.emulator.replays import Replays
-from sendtwice.fake_provider.emulator.requests import read
+from sendtwice.fake_provider.emulator.requests import Reader
 from sendtwice.fake_provider.emulator.store import Store
 from sendtwice.fake_provider.emulator.upstream import Kind, Upstream
 from sendtwice.fake_provider.faults import Fault
@@ -98,7 +99,7 @@ class Emulator:
             self.store.told = emit
         self._identify = identify or (lambda _: None)
         self._asked_faults = asked_faults or (lambda _: ())
-        self._any_path = any_path
+        self._reader = Reader(contract, any_path=any_path)
         self._waits_for = contract.waits.played(10.0) if waits_for is None else waits_for
         telling = Telling(contract)
         self._courier = Courier(contract, upstream, self.store, self.clock, telling=telling, retries_for=retries_for)
@@ -131,7 +132,7 @@ class Emulator:
 
     def begin(self, request: Request) -> Exchange:
         """Understand a message, changing nothing."""
-        asked = read(self.contract, request, any_path=self._any_path, now=self.clock.now())
+        asked = self._reader.read(request, now=self.clock.now())
         operation = next((found for mail in asked.mails if (found := self._identify(mail))), None)
         notes = {
             "mail": asked.mail,
@@ -186,7 +187,9 @@ class Emulator:
 
     def hung_up(self, asked: Asked) -> None:
         """Do with a key what the contract does when its caller hangs up before the answer."""
-        self._repeats.hung_up(asked)
+        with contextlib.suppress(sqlite3.Error):  # then it stays as it is
+            for one in asked.items or (asked,):
+                self._repeats.hung_up(one)
 
     def _decide(self, asked: Asked) -> Step:
         edge = asked.refused("edge")

@@ -38,9 +38,9 @@ class Telling:
         """Return the event that a message has come into a state."""
         return Event(_TYPES[state], self._data(message, state, code))
 
-    def pending(self, message: Message) -> Event | None:
-        """Return the event of a message that is stored now, where there is one."""
-        return self.event(message, State.PENDING) if message.state is State.PENDING else None
+    def stored(self, message: Message) -> Event | None:
+        """Return the event of a message that is stored now: as a draft, or when it is sent already."""
+        return self.event(message, message.state) if message.state in (State.PENDING, State.SENT) else None
 
     def reconciled(self, message: Message, state: State) -> Event:
         """Return the event that a message's outcome has become known."""

@@ -6,17 +6,23 @@ knows numbers only, so neither can be taken for something else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 
-def parts(pointer: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def parts(pointer: str) -> tuple[str, ...]:
     """Return the steps of a pointer, unescaped."""
-    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
 
 
 def get(data: Any, pointer: str) -> Any:
     """Return the value at ``pointer``, or None when there is none; with a ``*`` the list of all that there are."""
-    return _get(data, parts(pointer))
+    steps = parts(pointer)
+    if len(steps) == 1 and isinstance(data, dict):  # as most are
+        return data.get(steps[0])
+    return _get(data, steps)
 
 
 def put(data: dict[str, Any], pointer: str, value: Any) -> None:
@@ -48,16 +54,16 @@ def without(data: Any, pointer: str) -> Any:
     return copy
 
 
-def _get(data: Any, steps: list[str]) -> Any:
-    for number, step in enumerate(steps):
+def _get(data: Any, steps: Sequence[str]) -> Any:
+    for at, step in enumerate(steps):
         if isinstance(data, dict):
             data = data.get(step)
         elif isinstance(data, list) and step == "*":
-            found = [value for item in data if (value := _get(item, steps[number + 1 :])) is not None]
+            found = [value for item in data if (value := _get(item, steps[at + 1 :])) is not None]
             return [one for value in found for one in (value if isinstance(value, list) else [value])]
         elif isinstance(data, list):
-            at = _number(data, step)
-            data = None if at is None else data[at]
+            number = _number(data, step)
+            data = None if number is None else data[number]
         else:
             return None
     return data

@@ -12,7 +12,7 @@ claimed key, and holds its answer once there is one.
 from __future__ import annotations
 
 import json
-import uuid
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,6 +59,13 @@ class Message:
     reconciled: bool = False
 
 
+def new_id() -> str:
+    """Return an id that no other message has: a UUID of version 4 (RFC 9562, 5.4)."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
 def new_messages(
     mails: Sequence[Mail],
     *,
@@ -66,9 +73,10 @@ def new_messages(
     account: str = "",
     state: State = State.QUEUED,
     due: float | None = None,
+    handed: float | None = None,
 ) -> list[Message]:
     """Return messages that are not stored yet; their ids are known before anything is written."""
-    return [Message(str(uuid.uuid4()), None, state, now, mail, account, due=due) for mail in mails]
+    return [Message(new_id(), None, state, now, mail, account, handed, due) for mail in mails]
 
 
 @dataclass(frozen=True, slots=True)

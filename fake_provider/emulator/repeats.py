@@ -19,6 +19,8 @@ from sendtwice.fake_provider.emulator.callers import needs_approval
 from sendtwice.fake_provider.emulator.courier import Courier, Job
 from sendtwice.fake_provider.emulator.records import Claim, Entry, Message, State, new_messages
 from sendtwice.fake_provider.emulator.replays import Replays, original, tells_of_messages
+from sendtwice.fake_provider.emulator.templates import Templates
+from sendtwice.fake_provider.emulator.upstream import LedgerUpstream
 
 #: Checks of a request itself, and checks of what its key holds; in their order where the contract does not say.
 OF_REQUEST = ("auth", "rate_limit", "key", "validation")
@@ -71,12 +73,17 @@ class Repeats:
             "server": contract.outcomes.server_error.played("released"),
         }
         self._queued = contract.delivery.played("inline") == "queued"
+        self._guards = contract.duplicates.played("replay") != "execute"
+        self._templates = Templates(contract)
+        afterwards = any(route.does not in ("send", "draft", "nothing") for route in contract.routes.values())
+        #: Whether anybody can ask afterwards for a mail that no key guards.
+        self._remembers = afterwards or self._store.durable or self._store.keeps_events
 
     def decide(self, asked: Asked, act: Callable[[], Told | Job] | None = None) -> Step:
         """Return the answer, or what has to be done or waited for to have one; ``act`` does what is no send."""
-        guarded = asked.claims and self._contract.duplicates.played("replay") != "execute"
+        guarded = asked.claims and self._guards
         entry = self._known(asked) if guarded else None
-        for check in self._order:
+        for check in self._order if asked.refusals or entry is not None else ():
             refusal = asked.refused(check)
             if refusal is not None:
                 if entry is None or self._policies.get(check, "released") == "released":
@@ -233,38 +240,73 @@ class Repeats:
     def _accept(self, asked: Asked, *, guarded: bool) -> Told | Job:
         now = self._clock.now()
         waits = asked.does == "draft" or any(needs_approval(self._contract, mail) for mail in asked.mails)
-        state = State.PENDING if waits else State.QUEUED
         later = asked.due if asked.due is not None and asked.due > now else None
+        if self._courier.ledger is not None and not waits and later is None:
+            return self._deliver(asked, self._courier.ledger, guarded=guarded, now=now)
+        state = State.PENDING if waits else State.QUEUED
         messages = new_messages(asked.mails, now=now, account=asked.account, state=state, due=later)
         kind = AnswerClass.ACCEPTED
         if waits and (asked.does == "send" or self._contract.shapes(AnswerClass.PENDING, asked.route or SEND)):
             kind = AnswerClass.PENDING
-        errors = [{"index": at, "message": message} for at, message in asked.flaws]
-        told = self._told(
-            asked,
-            kind,
-            ids=[message.id for message in messages],
-            extra={"errors": errors} if errors else None,
-            flaws=asked.flaws,
-        )
+        told = self._taken(asked, kind, messages)
         at_once = self._queued or later is not None
         answer = AnswerClass.PENDING if waits else AnswerClass.ACCEPTED if at_once else None
         number = None
         if guarded:
             number = self._claim(asked, messages, answer=answer, told=told)
         else:
-            self._store.add(messages, now=now, event=self._courier.telling.pending)
+            self._store.add(messages, now=now, event=self._courier.telling.stored)
         if waits:
             return told
         job = Job(number, [replace(m, entry=number) for m in messages], asked.batch, asked.route or SEND, told)
-        if later is None and (not self._queued or self._courier.upstream.immediate):
-            # A ledger of our own is written before the answer: what was accepted can be counted at once.
+        if not at_once:
             return job
         self._courier.queue(job)
         return told
 
+    def _deliver(self, asked: Asked, ledger: LedgerUpstream, *, guarded: bool, now: float) -> Told:
+        """Store a send with its outcome and its answer, in one transaction, and deliver it into our own ledger.
+
+        What was accepted can be counted at once. Nobody can look in between: there is no await, and a process that dies
+        takes the ledger with it.
+        """
+        messages = new_messages(asked.mails, now=now, account=asked.account, state=State.SENT, handed=now)
+        accepted = AnswerClass.ACCEPTED
+        told = self._taken(asked, accepted, messages)
+        if guarded:
+            self._claim(asked, messages, answer=accepted, told=told, counted=self._retention.at_end(accepted, now))
+        elif self._remembers:
+            self._store.add(messages, now=now, event=self._courier.telling.stored)
+        for mail in asked.mails:
+            ledger.deliver(mail)
+        return told
+
+    def _taken(self, asked: Asked, kind: AnswerClass, messages: Sequence[Message]) -> Told:
+        """Write the answer to a send that is taken."""
+        if not asked.batch:
+            (message,) = messages
+            to = message.mail.recipients
+            return self._templates.write(
+                kind, route=asked.route or SEND, number=message.id, to=to, echo=self._echo(asked)
+            )
+        errors = [{"index": at, "message": message} for at, message in asked.flaws]
+        return self._told(
+            asked,
+            kind,
+            ids=[message.id for message in messages],
+            extra={"errors": errors} if errors else None,
+            flaws=asked.flaws,
+        )
+
     def _claim(
-        self, asked: Asked, messages: Sequence[Message], *, answer: AnswerClass | None, told: Told, kept: bool = False
+        self,
+        asked: Asked,
+        messages: Sequence[Message],
+        *,
+        answer: AnswerClass | None,
+        told: Told,
+        kept: bool = False,
+        counted: float | None = None,
     ) -> int:
         now = self._clock.now()
         claimed = self._store.claim(
@@ -274,7 +316,7 @@ class Repeats:
                 asked.fingerprint,
                 asked.batch,
                 asked.route or SEND,
-                self._retention.counted(asked, now),
+                self._retention.counted(asked, now) if counted is None else counted,
                 self._retention.until(asked, now),
             ),
             messages,
@@ -282,7 +324,7 @@ class Repeats:
             answer=answer,
             kept=kept,
             response=told.stored(),
-            event=self._courier.telling.pending,
+            event=self._courier.telling.stored,
         )
         assert isinstance(claimed, int)  # nobody can have come between, as there is no await
         return claimed

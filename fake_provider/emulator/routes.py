@@ -21,11 +21,20 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class _Named:
+    """A route, its name, and what its path looks like."""
+
+    name: str
+    route: Route
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Path:
     """A path of a contract, and the routes that have it, by their methods."""
 
     pattern: re.Pattern[str]
-    routes: dict[str, list[tuple[str, Route]]]
+    routes: dict[str, list[_Named]]
 
 
 class Routes:
@@ -40,13 +49,14 @@ class Routes:
     def __init__(self, contract: Contract, *, any_path: bool = False) -> None:
         """Know the paths of ``contract``; with ``any_path`` whatever is posted elsewhere is a send too."""
         self._elsewhere = Found(SEND, contract.request) if any_path else None
-        by_path: dict[str, dict[str, list[tuple[str, Route]]]] = {}
+        by_shape: dict[str, dict[str, list[_Named]]] = {}
         for name, route in ((SEND, contract.request), *contract.routes.items()):
             # Two paths that differ in the names of their gaps are one path.
             shape = re.sub(r"\{\w+\}", "{}", route.path.rstrip("/"))
-            by_path.setdefault(shape, {}).setdefault(route.method, []).append((name, route))
-        ranked = sorted(by_path, key=_rank, reverse=True)
-        self._paths = [_Path(_pattern(_first(by_path[path]).path), by_path[path]) for path in ranked]
+            named = _Named(name, route, _pattern(route.path))
+            by_shape.setdefault(shape, {}).setdefault(route.method, []).append(named)
+        ranked = sorted(by_shape, key=_rank, reverse=True)
+        self._paths = [_Path(_pattern(shape), by_shape[shape]) for shape in ranked]
         self._plain: dict[tuple[str, str], Found] = {}
 
     def find(self, request: Request) -> Found:
@@ -56,17 +66,17 @@ class Routes:
             return plain
         path = request.path.rstrip("/") or "/"
         for known in self._paths:
-            match = known.pattern.search(path)
-            if match is None:
+            if known.pattern.search(path) is None:
                 continue
             routes = known.routes.get(request.method)
             if routes is None:
                 return self._nowhere(request, tuple(known.routes))
-            name, route = max(routes, key=lambda named: _query(named[1], request))
-            number = match.groupdict().get("id")
-            found = Found(name, route, None if number is None else unquote(number))
-            if path == request.target == route.path and len(routes) == 1:
-                self._plain[request.method, path] = found  # as nearly all requests are; there is one for each route
+            named = max(routes, key=lambda named: _query(named.route, request))
+            match = named.pattern.search(path)
+            number = match.groupdict().get("id") if match is not None else None
+            found = Found(named.name, named.route, None if number is None else unquote(number))
+            if request.target == named.route.path and len(routes) == 1:
+                self._plain[request.method, request.target] = found  # as nearly all are: at most one for each route
             return found
         return self._nowhere(request, ())
 
@@ -76,10 +86,6 @@ class Routes:
         return Found(None, allowed=allowed)
 
 
-def _first(routes: dict[str, list[tuple[str, Route]]]) -> Route:
-    return next(iter(routes.values()))[0][1]
-
-
 def _rank(shape: str) -> tuple[int, int, tuple[bool, ...]]:
     steps = shape.split("/")
     return len(steps), -shape.count("{"), tuple("{" not in step for step in steps)
@@ -87,9 +93,11 @@ def _rank(shape: str) -> tuple[int, int, tuple[bool, ...]]:
 
 def _pattern(path: str) -> re.Pattern[str]:
     """Return what a route's path looks like: a ``{name}`` is any one step."""
-    steps = re.split(r"(\{\w+\})", path.rstrip("/"))
+    steps = re.split(r"(\{\w*\})", path.rstrip("/"))
     text = "".join(
-        (f"(?P<{step[1:-1]}>[^/]+)" if path.count(step) == 1 else "[^/]+") if step.startswith("{") else re.escape(step)
+        ("(?P<id>[^/]+)" if step == "{id}" and path.count(step) == 1 else "[^/]+")
+        if step.startswith("{")
+        else re.escape(step)
         for step in steps
     )
     return re.compile(text + "$")

@@ -11,7 +11,10 @@ process. The lock is exclusive: two processes on one file would each recover wha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sendtwice.fake_provider.contracts.model import AnswerClass
@@ -29,20 +32,29 @@ from sendtwice.fake_provider.emulator.records import (
 )
 
 _ENTRY = "number, fingerprint, batch, route, claimed, counted, until, answer, kept, response"
+_FIND = f"SELECT {_ENTRY} FROM entry WHERE scope = ? AND key = ?"  # noqa: S608
+_CLAIM = (
+    "INSERT INTO entry (number, scope, key, fingerprint, batch, route, claimed, counted, until, answer, kept, response)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (scope, key) DO NOTHING"
+)
 _MESSAGE = "id, entry, state, created, mail, raw, account, handed, due, code, provider, reconciled"
 
 
 class Store(Database):
     """The emulator's state, in memory or in a file."""
 
+    def __init__(self, path: Path | str = ":memory:", *, keeps_events: bool = True) -> None:
+        """Open or make the file; :class:`BadFileError` when that cannot be done."""
+        super().__init__(path, keeps_events=keeps_events)
+        # While a process lives no number means two entries, also when the first of them is deleted.
+        (last,) = self._db.execute("SELECT coalesce(max(number), 0) FROM entry").fetchone()
+        self._numbers = itertools.count(int(last) + 1)
+
     # --- Keys ----------------------------------------------------------------------------------------------
 
     def find(self, scope: str, key: str) -> Entry | None:
         """Return the entry of a key."""
-        row = self._db.execute(
-            f"SELECT {_ENTRY} FROM entry WHERE scope = ? AND key = ?",  # noqa: S608
-            (scope, key),
-        ).fetchone()
+        row = self._db.execute(_FIND, (scope, key)).fetchone()
         return None if row is None else _entry(row)
 
     def entry(self, number: int) -> Entry | None:
@@ -63,20 +75,19 @@ class Store(Database):
     ) -> Entry | int:
         """Return the entry that has the key already, or else claim it, store its messages and return its number."""
         with self._transaction():
-            found = self.find(claim.scope, claim.key)
-            if found is not None:
-                return found
-            row = self._db.execute(
-                "INSERT INTO entry"
-                " (scope, key, fingerprint, batch, route, claimed, counted, until, answer, kept, response)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+            number: int = next(self._numbers)
+            claimed = self._db.execute(
+                _CLAIM,
                 (
-                    *(claim.scope, claim.key, claim.fingerprint, int(claim.batch), claim.route, now),
+                    *(number, claim.scope, claim.key, claim.fingerprint, int(claim.batch), claim.route, now),
                     now if claim.counted is None else claim.counted,
                     *(claim.until, answer, int(kept), response.packed() if response else None),
                 ),
-            ).fetchone()
-            number = int(row[0])
+            )
+            if claimed.rowcount == 0:
+                found = self.find(claim.scope, claim.key)
+                assert found is not None  # it was there a moment ago, in the same transaction
+                return found
             self._insert(number, messages, now, event)
             return number
 
@@ -247,12 +258,20 @@ class Store(Database):
         now: float,
         event: Callable[[Message], Event | None] | None,
     ) -> None:
-        self._db.executemany(
-            "INSERT INTO message (id, entry, account, state, created, due, mail, raw) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [(m.id, entry, m.account, m.state, m.created, m.due, packed(m.mail), m.mail.raw) for m in messages],
-        )
-        for message in messages if event is not None else ():
-            self._note(event(message) if event is not None else None, now)
+        for message in messages:
+            mail = message.mail
+            if message.state is State.SENT:  # it is delivered already: what it says is in the ledger
+                mail = replace(mail, text="", html="", raw=b"")
+            self._db.execute(
+                "INSERT INTO message (id, entry, account, state, created, handed, due, mail, raw)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(message.id, entry, message.account, message.state, message.created, message.handed, message.due),
+                    *(packed(mail), mail.raw),
+                ),
+            )
+            if event is not None and self.keeps_events:
+                self._note(event(message), now)
 
     def _read(self, where: str, values: tuple[object, ...]) -> list[Message]:
         rows = self._db.execute(f"SELECT {_MESSAGE} FROM message {where}", values)  # noqa: S608

@@ -224,10 +224,12 @@ class Caller:
         built = flight.built
         with contextlib.suppress(OSError, TimeoutError, h11.RemoteProtocolError):
             wire = await Wire.open(flight.url, timeout=self.timeout, tls=self.tls)
-            await wire.write(serialise(built.method, built.target, host, built.headers, built.body))
-            async with asyncio.timeout(self.timeout):
-                await wire.answer(built.method)
-            wire.close()
+            try:
+                await wire.write(serialise(built.method, built.target, host, built.headers, built.body))
+                async with asyncio.timeout(self.timeout):
+                    await wire.answer(built.method)
+            finally:
+                wire.close()
 
     def hang_up(self, flight: Flight) -> None:
         """The caller of an attempt in flight goes away."""

@@ -159,7 +159,7 @@ def _nothing_shown(facts: Facts, attempt: Attempt) -> list[str]:
     if attempt.classes == {AnswerClass.PENDING} and not facts.approval:
         return [f"{attempt.name} was called a draft, and the target declares no 'approval' (target.capabilities)"]
     odd = attempt.invalid or attempt.partly_invalid or attempt.too_many or attempt.key_problem
-    plain = not odd and not facts.rivals(attempt) and not facts.forgotten(attempt)
+    plain = not odd and not attempt.doubled and not facts.rivals(attempt) and not facts.forgotten(attempt)
     if plain and attempt.answered and not attempt.classes & (SUCCESS | {AnswerClass.PENDING}):
         return [f"{attempt.name}, a plain first send, was answered {attempt.status}: nothing of the window was shown"]
     if attempt.invalid and attempt.answered and attempt.classes & SUCCESS:

@@ -86,6 +86,8 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
     """A repeat that is answered as a success has the first's id and the declared marker; the first has no marker."""
     contract = facts.contract
     for attempt in facts.attempts:
+        if attempt.answered and attempt.classes == {A.PENDING}:
+            yield from _one_draft(facts, attempt)
         if not (attempt.answered and attempt.classes & SUCCESS):
             continue
         rivals = [r for r in facts.rivals(attempt) if facts.shares_key(r, attempt) and r.operation == attempt.operation]
@@ -105,6 +107,24 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
         # Once it is decided what became of the mail, a replay may show that.
         if done and A.ACCEPTED not in attempt.classes and not facts.decisions(attempt.operation, until=attempt.end):
             yield from _fidelity(facts, done[0], attempt)
+
+
+def _one_draft(facts: Facts, attempt: Attempt) -> Iterator[Finding]:
+    """A repeat of a send that waits for approval names the same draft: another would be approved as well."""
+    if not facts.contract.replay.id.says("same"):
+        return
+    for first in facts.rivals(attempt):
+        drafts = first.before(attempt) and first.classes == {A.PENDING} and facts.shares_key(first, attempt)
+        if drafts and facts.same_request(first, attempt) and None not in (first.id, attempt.id):
+            if first.id != attempt.id:
+                yield finding(
+                    facts.contract,
+                    "replay-fidelity",
+                    f"{attempt.name} names the draft {attempt.id}, but {first.name} got {first.id} under the same key",
+                    (*first.events, *attempt.events),
+                    operation=attempt.operation,
+                )
+            return
 
 
 def _fidelity(facts: Facts, first: Attempt, attempt: Attempt) -> Iterator[Finding]:

@@ -19,6 +19,10 @@ from sendtwice.harness.judge.rules import level
 _NO_EFFECT = frozenset({A.REFUSED, A.UNAUTHORIZED, A.RATE_LIMITED, A.EXPIRED})
 
 
+#: Answers of a request that surely sent nothing by itself.
+_NOT_SENT = _NO_EFFECT | {A.CONFLICT, A.KEY_MISSING, A.KEY_INVALID, A.DUPLICATE, A.IN_PROGRESS}
+
+
 def judge_effects(facts: Facts) -> Iterator[Finding]:
     """Hold every group's commits against what its attempts may cause."""
     for group in facts.groups:
@@ -227,8 +231,7 @@ def _sent_by(facts: Facts, attempt: Attempt) -> bool:
         return False
     others: list[Attempt] = []
     for other in facts.attempts_of(group):
-        may_have_sent = not other.never_arrived and (not other.answered or bool(other.classes & SUCCESS))
-        if not may_have_sent or facts.may_share_key(other, attempt):
+        if other.never_arrived or (other.classes and other.classes <= _NOT_SENT) or facts.may_share_key(other, attempt):
             continue
         if other.key is None or not any(facts.may_share_key(other, known) for known in others):
             others.append(other)

@@ -105,12 +105,16 @@ class Facts:
         return Keyring(self.contract, self._by_name.values(), moved=bool(self.advances), end=end, busy=self._busy)
 
     def _busy(self, attempt: Attempt, before: int) -> float:
-        """Return when the provider last had to do with an attempt's mail, on the target's clock."""
+        """Return when the provider last had to do with an attempt's mail; infinity while that is still to come."""
+        group = self.group_of(attempt.operation)
+        wires = [e for e in self.about(group) if e.kind in (Kind.PROVIDER_REQUEST, Kind.PROVIDER_RESPONSE)]
         times = [
             event.at + sum(float(a.data["seconds"]) for a in self.advances if a.seq < event.seq)
-            for event in self.about(self.group_of(attempt.operation))
-            if event.seq < before and event.kind in (Kind.PROVIDER_REQUEST, Kind.PROVIDER_RESPONSE)
+            for event in wires
+            if event.seq < before
         ]
+        if self.pending(group, since=0, until=before) or (wires and not times):
+            return float("inf")
         return max(times, default=0.0)
 
     @cached_property
@@ -385,6 +389,11 @@ class Facts:
     def same_request(self, a: Attempt, b: Attempt) -> bool:
         """Whether they may be the same request."""
         return self.keyring.kin(a, b) is not Kin.OTHER
+
+    def sends(self, attempt: Attempt) -> bool:
+        """Whether the route that an attempt went by sends mail at all."""
+        route = self.contract.routes.get(attempt.route)
+        return route is None or route.does in ("send", "draft")
 
     def absent_path(self, attempt: Attempt) -> bool:
         """Whether an attempt went to another path of the contract that this target does not have."""

@@ -159,7 +159,12 @@ def _claims(facts: Facts, operation: str) -> list[Attempt]:
     return [
         a
         for a in mine
-        if a.succeeded and not a.invalid and not a.dry_run and not _of_another(facts, a) and not _draft(facts, a)
+        if a.succeeded
+        and not a.invalid
+        and not a.dry_run
+        and facts.sends(a)
+        and not _of_another(facts, a)
+        and not _draft(facts, a)
     ]
 
 

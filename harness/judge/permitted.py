@@ -42,9 +42,9 @@ class Left(Enum):
 
 def left_by(facts: Facts, rival: Attempt) -> Left:
     """Return whether a rival left a record under its key."""
-    if rival.never_arrived or rival.key_problem:
+    if rival.never_arrived or rival.key_problem not in (None, "undeclared"):
         return Left.NOTHING
-    if not rival.answered:
+    if not rival.answered or rival.key_problem:
         return Left.MAYBE
     if rival.classes and rival.classes <= {A.ACCEPTED, A.REPLAYED, A.PENDING, A.DUPLICATE}:
         return Left.SURELY

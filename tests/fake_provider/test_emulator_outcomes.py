@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import struct
 from typing import Any
 
 import pytest
 
 from sendtwice.fake_provider.clock import Clock
 from sendtwice.fake_provider.contracts import AnswerClass
+from sendtwice.fake_provider.faults import Fault, Place, Verb
 from sendtwice.fake_provider.messages import Request
-from tests.fake_provider.kit import Scripted, ask, body_for, call, emulator, kind, mine, post, provider, run, said
+from tests.fake_provider.kit import (
+    Scripted,
+    Wire,
+    ask,
+    body_for,
+    call,
+    emulator,
+    kind,
+    message,
+    mine,
+    post,
+    provider,
+    run,
+    said,
+)
 
 A = AnswerClass
 
@@ -142,6 +159,73 @@ def test_a_caller_that_hangs_up_leaves_its_key_as_the_contract_says(
             await engine.settled()
             assert kind(await ask(engine, call())) is after
             assert len(upstream.taken) == mails
+
+    run(play())
+
+
+@pytest.mark.parametrize("ending", ["fin", "rst"])
+@pytest.mark.parametrize(
+    ("policy", "during", "after", "mails"),
+    [(None, 409, 200, 1), ("released", None, 200, 2), ("kept", 409, 409, 1), ("poisoned", 400, 400, 1)],
+)
+def test_a_caller_that_closes_its_socket_hangs_up(
+    policy: str | None, during: int | None, after: int, mails: int, ending: str
+) -> None:
+    async def play() -> None:
+        upstream = Scripted(gate=asyncio.Event())
+        assert upstream.gate is not None
+        contract = mine(concurrent="refuse", **({"outcomes__disconnect": policy} if policy else {}))
+        async with provider(contract, edge="client", upstream=upstream) as fake:
+            request = message(body_for("mine"), Idempotency_Key="k1", Authorization="Bearer one")
+            wire = await Wire.to(fake)
+            await wire.send(request)
+            await upstream.reached.wait()
+            if ending == "rst":
+                wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            wire.close()
+            # Its end is there before the next connection is, and so is it read before.
+            repeat = await Wire.to(fake)
+            await repeat.send(request)
+            if during is not None:
+                assert (await repeat.answer())[0] == during
+            upstream.gate.set()
+            await fake.endpoint.idle()
+            if during is None:
+                assert (await repeat.answer())[0] == 201
+            await fake.emulator.settled()
+            last = await Wire.to(fake)
+            await last.send(request)
+            assert (await last.answer())[0] == after
+            assert len(upstream.taken) == mails
+            assert [attempt.sent for attempt in fake.control.attempts.log] == [False, True, True]
+            for one in (repeat, last):
+                one.close()
+
+    run(play())
+
+
+def test_a_caller_that_was_gone_before_its_request_was_performed_has_hung_up_too() -> None:
+    async def play() -> None:
+        upstream = Scripted(gate=asyncio.Event())
+        assert upstream.gate is not None
+        async with provider(mine(outcomes__disconnect="poisoned"), edge="client", upstream=upstream) as fake:
+            hold = fake.faults.arm(Fault(Place.CLIENT_REQUEST, Verb.HOLD))
+            request = message(body_for("mine"), Idempotency_Key="k1", Authorization="Bearer one")
+            wire, other = await Wire.to(fake), await Wire.to(fake)
+            await wire.send(request)
+            await hold.reached.wait()
+            wire.close()
+            await other.send(message(body_for("mine")))  # by the time it is heard, so is the end of the first
+            await upstream.reached.wait()
+            hold.gate.set()
+            upstream.gate.set()
+            await fake.endpoint.idle()
+            assert len(upstream.taken) == 2
+            again = await Wire.to(fake)
+            await again.send(request)
+            assert (await again.answer())[0] == 400
+            for one in (other, again):
+                one.close()
 
     run(play())
 

@@ -10,7 +10,19 @@ import pytest
 from sendtwice.fake_provider.contracts import AnswerClass
 from sendtwice.fake_provider.emulator.repeats import ORDER, complete
 from sendtwice.fake_provider.messages import Request
-from tests.fake_provider.kit import Scripted, ask, body_for, call, emulator, kind, mine, run, said
+from tests.fake_provider.kit import (
+    Scripted,
+    ask,
+    body_for,
+    call,
+    emulator,
+    kind,
+    mine,
+    post,
+    provider,
+    run,
+    said,
+)
 
 A = AnswerClass
 LIMITED: dict[str, Any] = {"credential": "one:rate-limited"}
@@ -233,14 +245,26 @@ def test_a_marker_has_its_value_on_every_answer_where_the_vendor_sends_it_always
     run(play())
 
 
-@pytest.mark.parametrize(("key", "shown"), [("k1", "k1"), ("k é", None), (None, None)])
-def test_the_key_is_named_in_the_answer(key: str | None, shown: str | None) -> None:
+@pytest.mark.parametrize("key", ["k1", "k é", "k é".encode().decode("latin-1"), "日".encode().decode("latin-1"), None])
+def test_the_key_is_named_in_the_answer_with_the_bytes_that_it_came_in(key: str | None) -> None:
     async def play() -> None:
         async with emulator(mine(replay__key_echo="Idempotency-Key")) as (engine, _):
             for _ in range(2):
-                assert (await ask(engine, call(key=key))).headers.get("Idempotency-Key") == shown
+                assert (await ask(engine, call(key=key))).headers.get("Idempotency-Key") == key
             if key == "k1":
                 assert (await ask(engine, call(key=key, **OTHER))).headers["Idempotency-Key"] == "k1"
+
+    run(play())
+
+
+@pytest.mark.parametrize(("key", "shown"), [("k é", "k é".encode()), ("k\n1", None), (" k", None)])
+def test_a_key_from_a_body_is_named_where_a_header_can_carry_it(key: str, shown: bytes | None) -> None:
+    async def play() -> None:
+        contract = mine(replay__key_echo="Idempotency-Key", key__at="body:/key")
+        async with provider(contract, edge="client") as fake:
+            for _ in range(2):
+                answer = await post(fake, "/emails", {**body_for("mine"), "key": key})
+                assert dict(answer.headers.raw).get(b"Idempotency-Key") == shown
 
     run(play())
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from sendtwice.fake_provider.contracts import AnswerClass
-from sendtwice.fake_provider.emulator.routes import find
+from sendtwice.fake_provider.contracts import AnswerClass, Contract
+from sendtwice.fake_provider.emulator.routes import Found, Routes
+from sendtwice.fake_provider.messages import Request
 from tests.fake_provider.kit import ask, body_for, call, emulator, get, kind, mine, post, provider, run, said
 
 EVENT = {"email": "ana@example.test", "data": {"from": "a@example.test", "subject": "Noted", "text": "t"}}
+
+
+def find(contract: Contract, request: Request) -> Found:
+    return Routes(contract).find(request)
 
 
 @pytest.mark.parametrize(
@@ -18,7 +23,9 @@ EVENT = {"email": "ana@example.test", "data": {"from": "a@example.test", "subjec
         ("POST", "/emails", "send", None),
         ("POST", "/api/v2/emails/", "send", None),
         ("POST", "/emails/batch", "batch", None),
-        ("GET", "/emails/batch", "read", "batch"),
+        ("GET", "/emails/batch", None, None),
+        ("GET", "/v1/emails/batch/", None, None),
+        ("GET", "/emails/batches", "read", "batches"),
         ("GET", "/emails/a%2Fb", "read", "a/b"),
         ("GET", "/emails", "list", None),
         ("POST", "/v1/broadcasts/42/send", "launch", "42"),
@@ -39,11 +46,28 @@ def test_of_two_routes_with_one_path_the_query_decides() -> None:
     assert find(contract, call("/emails")).name == "send"
 
 
-def test_a_method_that_is_not_taken_is_told_which_are() -> None:
+def test_of_two_paths_that_fit_the_one_with_more_of_its_steps_as_they_are_is_meant() -> None:
+    contract = mine(
+        routes__one={"path": "/{x}/emails/{id}", "does": "nothing"},
+        routes__other={"path": "/v9/{x}/{id}", "does": "nothing"},
+        routes__third={"path": "/v9/{id}/last", "does": "nothing", "method": "PUT"},
+        routes__fourth={"path": "/v9/{name}/last", "does": "nothing"},
+    )
+    routes = Routes(contract)
+    found = [routes.find(call(path)) for path in ("/v9/emails/7", "/v8/emails/7", "/v9/7/last")]
+    assert [(one.name, one.id) for one in found] == [("other", "7"), ("one", "7"), ("fourth", None)]
+    assert routes.find(call("/v9/7/last", method="PUT")).id == "7"
+    assert routes.find(call("/v9/7/last", method="GET")).allowed == ("PUT", "POST")
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"), [("/emails", "POST, GET"), ("/emails/batch", "POST"), ("/emails/7", "GET")]
+)
+def test_a_method_that_is_not_taken_is_told_which_are(path: str, allowed: str) -> None:
     async def play() -> None:
         async with provider(mine(), edge="client") as fake, httpx.AsyncClient(trust_env=False) as client:
-            answer = await client.delete(f"{fake.url}/emails")
-            assert (answer.status_code, answer.headers["Allow"]) == (405, "POST, GET")
+            answer = await client.delete(f"{fake.url}{path}")
+            assert (answer.status_code, answer.headers["Allow"]) == (405, allowed)
             assert (await client.delete(f"{fake.url}/nowhere")).status_code == 404
 
     run(play())

@@ -296,6 +296,29 @@ def test_what_was_sent_behind_the_loops_back_before_the_death_is_discarded() -> 
     run(play())
 
 
+def test_who_sends_on_and_on_without_an_answer_has_to_wait() -> None:
+    """What comes while a message is held is not all kept in memory, and none of it is lost."""
+
+    async def play() -> None:
+        async with provider() as fake:
+            hold = fake.faults.arm(Fault(REQUEST, Verb.HOLD))
+            wire, count = await Wire.to(fake), 40
+            sending = asyncio.create_task(wire.send(message(body_for("generic", text="x" * 400_000)) * count))
+            await hold.reached.wait()
+            (connection,) = fake.endpoint._connections
+            while connection._transport.is_reading():
+                await asyncio.sleep(0)
+            assert connection.messages.unread < 3_000_000
+            hold.gate.set()
+            for _ in range(count):
+                assert (await wire.answer())[0] == 200
+            await sending
+            assert fake.ledger.commits == count
+            wire.close()
+
+    run(play())
+
+
 def test_a_fault_hits_the_crossings_that_it_names() -> None:
     async def play() -> None:
         async with provider("resend") as fake:

@@ -115,6 +115,7 @@ def test_a_message_may_come_in_two_pieces_cut_anywhere(cut: int) -> None:
         Response(303, b"", {"Location": "/a b"}),
         Response(599, b"{}"),
         Response(200, b"12345", {"Retry-After": "1"}),
+        Response(200, b"x", {"Idempotency-Key": "k é".encode().decode("latin-1")}),
     ],
     ids=lambda answer: f"{answer.status} {answer.headers}",
 )

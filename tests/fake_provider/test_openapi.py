@@ -31,6 +31,7 @@ CHECKS = (
     "response_headers_conformance",
     "response_schema_conformance",
     "unsupported_method",
+    "allow_header_conformance",
 )
 SHIPPED = contracts.names()
 

@@ -90,6 +90,45 @@ def test_a_mistake_is_one_line_and_exit_status_2(arguments: tuple[str, ...], mes
     assert ended.stderr.count("\n") == 1
 
 
+def test_a_clock_that_was_moved_is_where_it_was_after_a_kill(tmp_path: Path) -> None:
+    """The keys in the file have the times of that clock: by another one none of them would ever be forgotten."""
+
+    async def play() -> None:
+        state = ("--state", str(tmp_path / "state.db"))
+        key = {"Idempotency-Key": "k1", "User-Agent": "tests", "Authorization": "Bearer one"}
+
+        async def send(served: Served) -> str:
+            answer = await post(served.url, "/emails", body_for("rasket"), key)
+            assert answer.status_code == 200
+            return str(answer.json()["id"])
+
+        async def now(served: Served, advance: float = 0) -> float:
+            return float((await post(served.url, "/_sendtwice/clock", {"advance": advance})).json()["now"])
+
+        served = await Served.start("rasket", *state)
+        try:
+            await now(served, 100_000)
+            moved = await now(served, 100_000)
+            first = await send(served)
+            await served.kill()
+            served = await Served.start("rasket", *state)
+            assert 0 <= await now(served) - moved < 60
+            assert await send(served) == first
+            await now(served, 86_000)
+            assert await send(served) == first
+            await now(served, 4_100)
+            assert await send(served) != first
+            # To forget what was sent is not to go back in time.
+            await post(served.url, "/_sendtwice/reset", {})
+            await served.kill()
+            served = await Served.start("rasket", *state)
+            assert await now(served) - moved >= 90_100
+        finally:
+            await served.stop()
+
+    run(play())
+
+
 def test_a_port_that_is_taken_is_said_so() -> None:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))

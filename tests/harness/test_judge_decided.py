@@ -145,3 +145,10 @@ def test_under_a_new_key_it_is_sent() -> None:
     h.deliver("first")
     h.answer("again", number="m2")
     assert h.rules(Level.MUST) == set(), h.accusations
+
+
+def test_a_repeat_of_a_pending_send_makes_no_second_draft() -> None:
+    h = pending(approval())
+    h.send("again", like="first")
+    h.answer("again", "pending", number="d2")
+    assert h.rules() == {"replay-fidelity"}

@@ -1,7 +1,5 @@
 """What comes after a send: reading it, a person's decisions, and the provider's events. Part of careful.py."""
 
-import uuid
-
 from plumbing import Answer
 
 
@@ -94,6 +92,3 @@ class Afterwards:
         mail = message["mail"]
         same = event["from"] == mail["from"] and event["subject"] == mail["subject"]
         return same and set(event["to"]) == set(mail["to"])
-
-    def nothing(self, call):
-        return 202, {"id": str(uuid.uuid4())}

@@ -50,7 +50,6 @@ class Careful(Afterwards):
     REPLAYS_AS = {}  # status of a first answer -> status of its replay
     MARKER_HEADERS, MARKER_FIELDS, KEY_ECHO = {}, {}, None
     RETENTION, COUNTS_FROM = None, "received"
-    LEASE = None
     MATCHED_WITHIN = 1800
     BATCH_MAX = 100
     DRY_RUN = None  # a parameter of the query
