@@ -15,7 +15,8 @@ _REPORTS = Path(__file__).resolve().parent.parent / "reports"
 
 # Every flag of the command line is also an environment variable: a developer's own must not change what a
 # test sees.
-for _name in [name for name in os.environ if name.startswith("SENDTWICE_") and name != "SENDTWICE_REQUIRE"]:
+_OURS = ("SENDTWICE_REQUIRE", "SENDTWICE_PLANS", "SENDTWICE_PLANS_SEED")
+for _name in [name for name in os.environ if name.startswith("SENDTWICE_") and name not in _OURS]:
     del os.environ[_name]
 
 

@@ -19,7 +19,7 @@ def blame(facts: Facts, attempt: Attempt) -> tuple[str, str]:
     same = [r for r in rivals if facts.kin(r, attempt) is not Kin.OTHER]
     other = [r for r in rivals if facts.kin(r, attempt) is not Kin.SAME]
     gone = facts.forgotten(attempt)
-    if gone and not rivals:
+    if gone and all(left_by(facts, r) is Left.NOTHING for r in rivals):
         return "expiry", f"{gone[-1].name} used this key so long ago that it is forgotten"
     for rival in rivals if A.ACCEPTED in attempt.classes else ():
         only_time = rival.before(attempt) and facts.advanced(rival.end or 0, attempt.start)

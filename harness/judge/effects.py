@@ -231,9 +231,9 @@ def _sent_by(facts: Facts, attempt: Attempt) -> bool:
         return False
     others: list[Attempt] = []
     for other in facts.attempts_of(group):
-        if other.never_arrived or (other.classes and other.classes <= _NOT_SENT) or facts.may_share_key(other, attempt):
+        if other.never_arrived or (other.classes and other.classes <= _NOT_SENT) or facts.shares_key(other, attempt):
             continue
-        if other.key is None or not any(facts.may_share_key(other, known) for known in others):
+        if other.key is None or not any(facts.shares_key(other, known) for known in others):
             others.append(other)
     return facts.count(group) > len(others)
 

@@ -20,6 +20,9 @@ from sendtwice.harness.judge.finding import Finding
 from sendtwice.harness.judge.permitted import Left, left_by
 from sendtwice.harness.judge.rules import level
 
+#: Seconds in which a queue that has answered surely begins to hand over, if nothing stands before the mail.
+_INSTANT = 0.25
+
 
 def judge_losses(facts: Facts) -> Iterator[Finding]:
     """Hold what was claimed against what was delivered."""
@@ -117,9 +120,31 @@ def _weight(facts: Facts, group: str, claims: list[Attempt]) -> Level | None:
         return Level.OBSERVE
     if doubt is not None and not inline:
         return Level.OBSERVE if earliest < doubt else _milder(facts)
+    if not inline and _killed_at_once(facts, group, first):
+        return _milder(facts)
     if doubt is not None and any(a.end is not None and a.end < doubt for a in claims):
         return Level.OBSERVE
     return level(facts.contract, "no-lost-send")
+
+
+def _killed_at_once(facts: Facts, group: str, claimed: int) -> bool:
+    """Whether a queue was killed when nothing shows that it was not just handing the mail over.
+
+    What it noted before the first byte left is "handing over", which nobody may repeat. It surely was not when the
+    provider had answered that it is busy, or when for some time nothing had been seen of the mail.
+    """
+    killed = next((e for e in facts.about(group) if e.kind is Kind.CRASH and e.seq > claimed), None)
+    if killed is None:
+        return False
+    told = [e.at for e in facts.about(group) if e.kind is Kind.ENDED and claimed < e.seq < killed.seq]
+    if told and killed.at - min(told) > _INSTANT:
+        return False
+    crash = killed.seq
+    busy = any(
+        e.kind is Kind.PROVIDER_RESPONSE and e.operation is not None and claimed < e.seq < crash
+        for e in facts.about(group)
+    )
+    return not busy
 
 
 def _milder(facts: Facts) -> Level:

@@ -64,7 +64,7 @@ def judge_release(facts: Facts) -> Iterator[Finding]:
         if (
             last is None
             or not last.answered
-            or last.classes & (SUCCESS | TURNED_AWAY)
+            or last.classes & (SUCCESS | TURNED_AWAY | {A.PENDING})
             or last.classes == {A.IN_PROGRESS}
         ):
             continue

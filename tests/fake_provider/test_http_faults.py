@@ -310,8 +310,9 @@ def test_who_sends_on_and_on_without_an_answer_has_to_wait() -> None:
                 await asyncio.sleep(0)
             assert connection.messages.unread < 3_000_000
             hold.gate.set()
-            for _ in range(count):
-                assert (await wire.answer())[0] == 200
+            answers = b""
+            while answers.count(b"HTTP/1.1 200 ") < count:
+                answers += await wire.recv()
             await sending
             assert fake.ledger.commits == count
             wire.close()

@@ -100,6 +100,7 @@ class History:
     _asked: dict[str, _Asked] = field(default_factory=dict)
     _groups: dict[str, str] = field(default_factory=dict)
     _recipients: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _waited: float = 0.0
     _connections: int = 0
     _commits: int = 0
 
@@ -119,7 +120,7 @@ class History:
     ) -> None:
         """Append one event."""
         seq = len(self.events) + 1
-        self.events.append(Event(seq, seq / 1000, kind, "story", op, attempt, connection, data))
+        self.events.append(Event(seq, seq / 1000 + self._waited, kind, "story", op, attempt, connection, data))
 
     # -- operations and attempts --------------------------------------------------------------------------------
 
@@ -327,6 +328,10 @@ class History:
     def report(self, op: str, status: int = 200) -> None:
         """The provider's own event about an operation's mail was given to the target."""
         self.note(Kind.REPORTED, op=op, status=status, type="email.delivered")
+
+    def wait(self, seconds: float) -> None:
+        """Real time passes, in which nothing happens."""
+        self._waited += seconds
 
     def settle(self) -> None:
         """Nothing is in flight, and what was promised has had its time."""

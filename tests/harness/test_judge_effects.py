@@ -374,11 +374,25 @@ def test_a_queue_that_tries_a_busy_provider_again_lost_nothing(h: History) -> No
 def test_a_queue_killed_with_the_mail_in_memory_lost_it(h: History) -> None:
     h.send("first")
     h.answer("first")
+    h.wait(1)
     h.crash()
     h.restart()
     h.send("retry", like="first")
     h.answer("retry", "replayed")
     assert "no-lost-send" in h.rules()
+
+
+def test_killed_in_the_instant_after_its_answer_a_queue_may_just_have_begun_to_hand_over() -> None:
+    """It notes "handing over" before the first byte leaves, and nobody may repeat what was noted so."""
+    for name in ("rasket", "pylota", "universal"):
+        h = History.under(name)
+        h.send("first")
+        h.answer("first")
+        h.crash()
+        h.restart()
+        h.send("retry", like="first")
+        h.answer("retry", "replayed")
+        assert h.accusations == []
 
 
 def test_a_queue_killed_while_handing_over_may_leave_the_mail_unknown(h: History) -> None:

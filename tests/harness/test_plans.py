@@ -42,23 +42,23 @@ FRESH_AFTER = 300
 #: Plays that go into making a broken plan smaller, and how often it is played again before it is believed.
 SMALLER, AGAIN = 120, 5
 #: Flaws that show in what plans are made of, and how many plans may pass until one does.
-FLAWED = {
-    "answers-before-sending": 60,
-    "bricks-the-key": 100,
-    "check-then-send": 60,
-    "crashes-on-race": 60,
-    "cuts-keys": 200,
-    "dedupes-content": 60,
-    "frees-on-hang-up": 100,
-    "hashes-the-date": 60,
-    "new-id-on-replay": 60,
-    "no-fingerprint": 60,
-    "one-space-for-all": 100,
-    "resends-blindly": 60,
-    "sends-other-body": 100,
-    "store-after-send": 100,
-    "stores-refusals": 100,
-}
+FLAWED = (
+    "answers-before-sending",
+    "bricks-the-key",
+    "check-then-send",
+    "crashes-on-race",
+    "dedupes-content",
+    "frees-on-hang-up",
+    "hashes-the-date",
+    "new-id-on-replay",
+    "no-fingerprint",
+    "one-space-for-all",
+    "resends-blindly",
+    "sends-other-body",
+    "store-after-send",
+    "stores-refusals",
+)
+UNTIL_FOUND = 250
 
 
 class FoundError(AssertionError):
@@ -209,7 +209,7 @@ def test_some_plan_finds_the_flaw(name: str, tmp_path: Path, record_property: Ca
     folder = ROOT / "tests" / "flawed" / name
     rule = tomllib.loads((folder / "flaw.toml").read_text("utf-8"))["rule"]
     with ground(folder / "target.toml", tmp_path, sound=False) as on:
-        found, after = search(on, FLAWED[name], lambda played: rule in {f.rule for f in played.broken}, shrink=False)
+        found, after = search(on, UNTIL_FOUND, lambda played: rule in {f.rule for f in played.broken}, shrink=False)
         assert found is not None, f"{on.plays} plans showed nothing of {rule}"
         record_property("plans", after)
         print(f"{name}: {rule} after {after} plans\n{told(found)}")  # noqa: T201  # pytest -s shows it
@@ -220,7 +220,7 @@ def test_whatever_is_drawn_is_a_scenario_file_that_its_target_can_play(target_fi
     target, path = load(str(target_file))
     contract = effective_contract(target, path.parent)
 
-    @settings(max_examples=60, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(plan=plans(target.target, contract))
     def draw(plan: Scenario) -> None:
         assert parse(written(plan)) == plan

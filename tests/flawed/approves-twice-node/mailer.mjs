@@ -1,6 +1,7 @@
 // Each draft is read, sent, and then written as sent; between the first and the last everybody else reads it as a
 // draft. Two people who approve at once send it twice.
 import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { HandOverError, canonical, handOver, serve } from "../../targets_common/plumbing.mjs";
 
 const said = (status, code) => [status, { code }];
@@ -60,6 +61,7 @@ async function decide(id, decision, account, credential) {
     mails.get(id).state = "rejected";
     return [200, { id, status: "rejected" }];
   }
+  await delay(50); // the mailbox and its quota are looked up
   await send(id);
   const { state } = mails.get(id);
   if (state === "busy") mails.get(id).state = "pending";

@@ -12,7 +12,8 @@ class Flawed(Rasket):
 
     def look_up(self, call):
         entry = super().look_up(call)
-        return {**entry, "ids": []} if entry and entry["state"] == "open" else entry
+        lapsed = entry is not None and self.has_lapsed(self.store.get("entries", call.place))
+        return {**entry, "ids": []} if lapsed else entry
 
 
 Flawed().serve()
