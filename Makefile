@@ -16,6 +16,9 @@ STAMP := .venv/.stamp
 export PYTHON
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
+# Most of a test's time is waiting for real processes, so there are more workers than cores.
+WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 3 )))
+
 # The stamp holds the place it was made for: a checkout that was copied or moved gets a new .venv.
 PLACE := $(shell cat $(STAMP) 2>/dev/null)
 ifneq ($(PLACE),$(CURDIR))
@@ -38,7 +41,7 @@ demo: $(STAMP)
 	@.venv/bin/sendtwice demo
 
 test: $(STAMP)
-	@.venv/bin/python -m pytest -n auto $(ARGS)
+	@.venv/bin/python -m pytest -n $(WORKERS) $(ARGS)
 
 check: lint types test
 

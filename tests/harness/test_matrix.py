@@ -42,6 +42,9 @@ FLAWED = sorted(path.parent for path in (ROOT / "tests" / "flawed").glob("*/flaw
 SOUND = sorted(path.parent for path in (ROOT / "tests" / "sound").glob("*/target.toml"))
 EMULATED = sorted((ROOT / "tests" / "emulated").glob("*.toml"))
 
+# Where every answer of a target is wrong, each scenario retries for as long as it may.
+pytestmark = pytest.mark.timeout(300)
+
 #: Scenarios that wait for seconds until a target gives up on its provider.
 PATIENT = {"send.provider-late", "send.provider-hangs", "send.keep-alive-closed", "send.crash-while-queued"}
 THIRDS = 3
