@@ -187,6 +187,7 @@ class Bench:
             if mail is not None:
                 data["recipients"] = list(mail.recipients)
                 data["subject"] = mail.subject
+                data["sender"] = mail.sender
         name = None
         if self.target.role == "client" and identity is not None:
             name = self._client_attempt(kind, identity, wire, fields)

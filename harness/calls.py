@@ -128,14 +128,17 @@ async def report(bench: Bench, operation: str, plan: Plan, sender: str, scenario
     settings = bench.target.webhooks
     assert settings is not None
     facts = bench.facts(scenario)
-    commits = facts.commits.get(facts.group_of(operation), [])
+    group = facts.group_of(operation)
+    commits = facts.commits.get(group, [])
     message = str(commits[0].number) if commits else ""
+    # The provider tells of the mail as it was handed over.
+    seen = [str(e.data["sender"]) for e in facts.about(group) if e.data.get("sender")]
     event = {
         "type": "email.delivered",
         "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + bench.clock_offset)),
         "data": {
             "message_id": message,
-            "from": sender,
+            "from": seen[-1] if seen else sender,
             "to": plan.recipients,
             "subject": f"Receipt {plan.content.subject}",
         },

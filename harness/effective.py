@@ -47,6 +47,9 @@ def effective_contract(target: Target, folder: Path, name: str | None = None) ->
     return effective
 
 
+_SUCCESS = (AnswerClass.ACCEPTED, AnswerClass.REPLAYED)
+
+
 def on_the_wire_of(promises: Contract, wire: Contract) -> Contract:
     """Return one contract's promises, asked for as another's requests are written.
 
@@ -66,6 +69,11 @@ def on_the_wire_of(promises: Contract, wire: Contract) -> Contract:
         "mail": wire.mail,
         "dry_run": wire.dry_run,
         "key": promises.key.model_copy(update=place),
+        # How its own successes look is no promise of the other's: the difference is told once, not in every scenario.
+        "answers": {
+            kind: [*shapes, *(wire.shapes(kind) if kind in _SUCCESS else ())]
+            for kind, shapes in promises.answers.items()
+        },
     }
     if promises.batch is not None:
         update["batch"] = promises.batch.model_copy(update={"route": wire.batch.route}) if wire.batch else None

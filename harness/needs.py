@@ -11,6 +11,7 @@ from sendtwice.harness import forms, placeholders
 from sendtwice.harness.calls import seconds_of
 from sendtwice.harness.drivers.api import other_route
 from sendtwice.harness.fault_specs import FaultSpec
+from sendtwice.harness.requests import has_mails
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.sends import Burst, Form, Key, Send
 from sendtwice.harness.steps import (
@@ -124,6 +125,9 @@ def _send(send: Send, target: TargetBody, contract: Contract) -> Iterator[str]:
         yield f"contract {contract.name} has no route {send.via!r}: routes.{send.via}"
     if send.items is not None and contract.batch is None:
         yield f"contract {contract.name} has no batch: batch"
+    elif send.items is not None and contract.batch is not None and not has_mails(contract, contract.batch.route):
+        route = contract.batch.route
+        yield f"the batch's body has no list with a mail in it: routes.{route}.body, and routes.{route}.mail.items"
     body = contract.request.body
     if send.change.reply_to is not None and "reply_to" not in placeholders.names(body):
         yield "the request has no place for a reply reference: {reply_to?} in target.api.request.body"

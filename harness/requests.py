@@ -111,13 +111,20 @@ def _for_items(
     if items is None:
         return template
     order = list(reversed(items)) if change is not None and change.form == "item-order" else items
-    own = contract.route(route).mail
-    place = own.items if own is not None else None
+    place = (contract.route(route).mail or contract.mail).items
     listed = template if place is None else _at(template, place)
     if not isinstance(listed, list) or not listed:
         return template
     mails = [_addressed(listed[0], recipient) for recipient in order]
     return mails if place is None else _put(template, place, mails)
+
+
+def has_mails(contract: Contract, route: str) -> bool:
+    """Whether a route's body has a list with a mail in it, which a batch repeats."""
+    place = (contract.route(route).mail or contract.mail).items
+    body = contract.route(route).body
+    listed = body if place is None else _at(body, place)
+    return isinstance(listed, list) and bool(listed)
 
 
 def _addressed(template: Any, recipient: str) -> Any:

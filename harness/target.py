@@ -115,10 +115,19 @@ class Api(Strict):
     headers: Headers = {}
     allow_remote: bool = False
     verify_tls: bool | str = True
-    senders: dict[str, Sender] = {}
+    senders: dict[str, Sender] = {}  # each has what main has, unless it says otherwise
     request: ApiRequest = ApiRequest()
     routes: dict[str, ApiRequest] = {}
     answer: ApiAnswer = ApiAnswer()
+
+    @field_validator("senders")
+    @classmethod
+    def _like_main(cls, given: dict[str, Sender]) -> dict[str, Sender]:
+        main = given.get("main", Sender())
+        return {
+            name: Sender(headers={**main.headers, **one.headers}, values={**main.values, **one.values})
+            for name, one in given.items()
+        }
 
 
 class CallOf(Strict):

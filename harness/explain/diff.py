@@ -60,7 +60,8 @@ def lines(declared: Contract, judged_by: Contract, *, limit: int = 12) -> Iterat
     if not telling:
         yield "  nothing that a caller would meet is otherwise"
     if len(found) > len(telling):
-        yield f"  and {len(found) - len(telling)} more"
+        more = len(found) - len(telling)
+        yield f"  and {more} more: sendtwice explain {declared.name} --against {judged_by.name}"
 
 
 def text(old: Contract, new: Contract) -> Iterator[str]:

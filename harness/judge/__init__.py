@@ -63,7 +63,7 @@ def judge(
     if role == "api":
         accused = {found.operation for found in findings}
         findings += [f for f in judge_first(facts) if f.operation not in accused]
-    findings = _plainest(findings)
+    findings = _plainest(facts, findings)
     weights: dict[str | None, int] = {}
     for found in findings:
         weights[found.operation] = min(_WEIGHT[found.level], weights.get(found.operation, 9))
@@ -94,10 +94,14 @@ def _once(findings: list[Finding], role: str) -> list[Finding]:
 _FOLLOWS = {"expiry": {"replay-fidelity", "no-lost-send", "conflict", "at-most-once", "status-as-declared"}}
 
 
-def _plainest(findings: list[Finding]) -> list[Finding]:
-    """Leave out what only follows from another finding about the same operation."""
-    follows = {(found.operation, rule) for found in findings for rule in _FOLLOWS.get(found.rule, ())}
-    return [found for found in findings if (found.operation, found.rule) not in follows]
+def _plainest(facts: Facts, findings: list[Finding]) -> list[Finding]:
+    """Leave out what only follows from another finding about the same content."""
+
+    def group(found: Finding) -> str | None:
+        return None if found.operation is None else facts.group_of(found.operation)
+
+    follows = {(group(found), rule) for found in findings for rule in _FOLLOWS.get(found.rule, ())}
+    return [found for found in findings if (group(found), found.rule) not in follows]
 
 
 def _remedy(found: Finding, role: str) -> str:

@@ -248,6 +248,12 @@ class _Story:
         name = event.data.get("name") or event.data.get("call") or ""
         return self.line(event, "client", f"call {name}{f' ← {status}' if status is not None else ''}")
 
+    def advanced(self, event: Event) -> Line:
+        return self.line(event, "target", f"its clock is moved by {_span(float(event.data.get('seconds', 0)))}")
+
+    def reported(self, event: Event) -> Line:
+        return self.line(event, "provider", f"tells the target: {event.data.get('type')} ← {event.data.get('status')}")
+
     def overlap(self, event: Event) -> Line | None:
         names = _listed([str(name) for name in event.data.get("attempts", ())])
         spread = event.data.get("spread_us")
@@ -275,6 +281,14 @@ class _Story:
         return self.line(event, "harness", str(event.data.get("reason", "")))
 
 
+def _span(seconds: float) -> str:
+    """Return a stretch of time in the unit that fits it."""
+    for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.4g} {unit}"
+    return f"{seconds:g} s"
+
+
 _TELLERS = {
     Kind.ATTEMPT: _Story.attempt,
     Kind.CLIENT_REQUEST: _Story.request,
@@ -292,6 +306,8 @@ _TELLERS = {
     Kind.RESTART: _Story.restart,
     Kind.DIED: _Story.died,
     Kind.CALL: _Story.call,
+    Kind.ADVANCED: _Story.advanced,
+    Kind.REPORTED: _Story.reported,
     Kind.OVERLAP: _Story.overlap,
     Kind.FINISHED: _Story.finished,
     Kind.SETTLED: _Story.settled,

@@ -28,7 +28,6 @@ NOT_YET = {
     "fingerprint.number-form": "the request has no number",
     "fingerprint.query": "not query",
     "key.blank": "the capability 'fresh-state' is not declared",
-    "key.control-characters": "the capability 'key-in-body' is not declared",
     "key.min": "the capability 'fresh-state' is not declared",
     "key.reserved-names": "the capability 'fresh-state' is not declared",
     "key.quoted-repeat": "does not say: key.form",

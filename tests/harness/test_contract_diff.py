@@ -484,7 +484,7 @@ def test_a_run_says_what_it_is_judged_by_otherwise() -> None:
     assert list(contract_diff.lines(old, new)) == [
         "judged by new, not by old, the target's own; under new:",
         "  may be refused: Keys longer than 64 characters are refused (old: 256)",
-        "  and 1 more",
+        "  and 1 more: sendtwice explain old --against new",
     ]
 
 
@@ -493,7 +493,7 @@ def test_a_run_says_no_more_than_fits_and_how_much_is_left() -> None:
     said = list(contract_diff.lines(*sides, limit=3))
     assert len(said) == 5
     assert said[1].startswith("  may send twice: ")
-    assert said[-1] == f"  and {len(differences(*sides)) - 3} more"
+    assert said[-1] == f"  and {len(differences(*sides)) - 3} more: sendtwice explain rasket --against postfleet"
 
 
 def test_a_run_says_so_when_nothing_is_otherwise() -> None:
