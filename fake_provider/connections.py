@@ -19,16 +19,16 @@ _UNREAD = 2 * 1024 * 1024
 _Part = TypeVar("_Part")
 
 
-#: What is read lands here first, of all connections: it is taken out before anybody else reads.
-_BUFFER = memoryview(bytearray(64 * 1024))
-
-
 class Connection(asyncio.BufferedProtocol):
-    """A connection; ``accepted`` is called once it is there."""
+    """A connection; ``accepted`` is called once it is there.
 
-    def __init__(self, accepted: Callable[[Connection], None]) -> None:
+    What is read lands in ``buffer`` first, which all connections of one event loop may share: it is taken out before
+    anybody else reads.
+    """
+
+    def __init__(self, accepted: Callable[[Connection], None], buffer: memoryview) -> None:
         """Begin with nothing received."""
-        self._accepted = accepted
+        self._accepted, self._buffer = accepted, buffer
         self.number = 0
         self.messages = Messages()
         self.dropped = asyncio.Event()
@@ -53,11 +53,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # more comes with the next call
         """Return where to read into."""
-        return _BUFFER
+        return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in what has come."""
-        self.messages.receive(bytes(_BUFFER[:nbytes]))
+        self.messages.receive(bytes(self._buffer[:nbytes]))
         if self._waiting is not None:
             self._wake()
         elif self.messages.unread > _UNREAD and not self._paused:

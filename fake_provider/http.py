@@ -66,7 +66,10 @@ class Endpoint:
     async def start(self, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> int:
         """Listen, and return the port."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self._accept), host, port, backlog=1024, ssl=tls)
+        buffer = memoryview(bytearray(64 * 1024))
+        self._server = await loop.create_server(
+            lambda: Connection(self._accept, buffer), host, port, backlog=1024, ssl=tls
+        )
         self.port = self._server.sockets[0].getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         self.url = f"{'https' if tls else 'http'}://{shown}:{self.port}"

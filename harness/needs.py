@@ -125,6 +125,8 @@ def _send(send: Send, target: TargetBody, contract: Contract) -> Iterator[str]:
         yield f"contract {contract.name} has no route {send.via!r}: routes.{send.via}"
     if send.items is not None and contract.batch is None:
         yield f"contract {contract.name} has no batch: batch"
+    elif send.items is not None and contract.batch is not None and contract.batch.key.value == "item":
+        yield "each mail of a batch has a key of its own, which cannot be played yet: batch.key"
     elif send.items is not None and contract.batch is not None and not has_mails(contract, contract.batch.route):
         route = contract.batch.route
         yield f"the batch's body has no list with a mail in it: routes.{route}.body, and routes.{route}.mail.items"

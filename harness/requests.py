@@ -85,7 +85,7 @@ def build(
         elif carrier == "query":
             query.append(f"{quote(name)}={quote(value, safe='')}")
         elif carrier == "body":
-            body = _put(body, name, value)
+            body = [_put(one, name, value) for one in body] if isinstance(body, list) else _put(body, name, value)
     if change.excluded:
         body = _put(body, (contract.fingerprint.excluded.value or ["/excluded"])[0], f"other {values.get('token', '')}")
     base = urlsplit(base_url)
@@ -142,6 +142,11 @@ def _content(contract: Contract, route: str, body: Any) -> str:
     plain = json.loads(json.dumps(body))
     for place in [*([name] if carrier == "body" else []), *(contract.fingerprint.excluded.value or [])]:
         _drop(plain, place)
+    fields = contract.fingerprint.fields
+    if fields.judged and isinstance(plain, dict):
+        # Where the contract names the fields that count, nothing else does; another route may have none of them.
+        counted = {field: value for field in fields.value or () if (value := _at(plain, field)) is not None}
+        plain = counted or plain
     canonical = json.dumps(plain, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 

@@ -66,6 +66,7 @@ from sendtwice.fake_provider.contracts.wire import (
     Marker,
     Route,
     Status,
+    header_lines,
     key_place,
     several,
 )
@@ -153,6 +154,14 @@ class Contract(Strict):
             raise ValueError(f"routes has a route {SEND!r}, which is the name of request; give it another name")
         if self.batch is not None and self.batch.route not in self.routes:
             raise ValueError(f"batch.route is {self.batch.route!r}, and routes has none of that name; add it")
+        for name in (self.replay.key_echo.value, self.hints.should_retry.value):
+            header_lines({name: ""} if name else {})
+        shortest, longest = self.key.min.value, self.key.max.value
+        if shortest is not None and longest is not None and shortest > longest:
+            raise ValueError(f"key.min is {shortest} and key.max {longest}; no key would fit")
+        checks = self.order.value or []
+        if len(set(checks)) < len(checks):
+            raise ValueError(f"order names a check twice ({', '.join(checks)}); name each once")
         low, high = self.retention.at_least.value, self.retention.at_most.value
         if low is not None and high is not None and low > high:
             raise ValueError(f"retention.at_least is {low:g} and at_most {high:g}; a floor lies below its ceiling")

@@ -33,6 +33,14 @@ class AnswerClass(StrEnum):
     RATE_LIMITED = "rate_limited"
 
 
+def header_lines(given: dict[str, str]) -> dict[str, str]:
+    """Return headers when each is one line; the ValueError names the one that is not."""
+    for name, value in given.items():
+        if not HEADER_NAME.fullmatch(name) or "\r" in value or "\n" in value:
+            raise ValueError(f"{name!r} is no header of one line; take out what is no letter, digit or -")
+    return given
+
+
 class Code(Strict):
     """Where an answer names its reason (a JSON Pointer, RFC 6901), and the values that mean this class."""
 
@@ -45,7 +53,7 @@ class Code(Strict):
         return given if isinstance(given, list) else [given]
 
 
-Status = Annotated[int, Field(ge=100, le=599)]
+Status = Annotated[int, Field(ge=200, le=599)]
 StatusPattern = Status | Literal["2xx", "3xx", "4xx", "5xx"]
 
 
@@ -76,6 +84,11 @@ class AnswerShape(Strict):
     def _several(cls, given: Any) -> Any:
         return given if isinstance(given, list) else [given]
 
+    @field_validator("headers")
+    @classmethod
+    def _one_line_each(cls, given: dict[str, str]) -> dict[str, str]:
+        return header_lines(given)
+
 
 #: The looks of each class of answer; a single look may stand without its list.
 Answers = dict[AnswerClass, list[AnswerShape]]
@@ -103,6 +116,8 @@ class Marker(Strict):
     def _somewhere(self) -> Self:
         if (self.header is None) == (self.at is None):
             raise ValueError("a marker is either a header or a field of the body; give one of header: and at:")
+        if self.header is not None:
+            header_lines({self.header: str(self.equals)})
         return self
 
 
@@ -189,7 +204,4 @@ class Route(Strict):
     @field_validator("headers")
     @classmethod
     def _one_line_each(cls, given: dict[str, str]) -> dict[str, str]:
-        for name, value in given.items():
-            if not HEADER_NAME.fullmatch(name) or "\r" in value or "\n" in value:
-                raise ValueError(f"{name!r} is no header of one line; take out what is no letter, digit or -")
-        return given
+        return header_lines(given)

@@ -94,6 +94,8 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
         done = [r for r in rivals if r.succeeded and r.before(attempt)]
         if any(_twice_first(facts, r, other) for r in rivals for other in rivals):
             continue
+        if contract.duplicates.value == "execute":
+            continue  # a repeat is a new send, with an id of its own
         if done and contract.replay.id.says("same") and any(r.id not in (None, attempt.id) for r in done):
             first = next(r for r in done if r.id not in (None, attempt.id))
             yield finding(

@@ -16,6 +16,9 @@ from sendtwice.fake_provider.faults import Verb
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge.classes import SUCCESS, Looks
 
+#: The sender whose mails wait for a person's approval.
+NEEDS_APPROVAL = "needs-approval"
+
 
 @dataclass(slots=True, eq=False)
 class Attempt:
@@ -159,5 +162,8 @@ def _end(looks: Looks, attempt: Attempt, event: Event, over: float) -> None:
         attempt.headers = dict(event.data.get("headers", {}))
         attempt.body = event.data.get("body", "")
         attempt.classes, attempt.id = looks.read(attempt.status, attempt.body, attempt.headers, route=attempt.route)
+        by_sender = looks.contract.approval is not None and attempt.sender != NEEDS_APPROVAL
+        if by_sender and AnswerClass.ACCEPTED in attempt.classes:
+            attempt.classes.discard(AnswerClass.PENDING)  # nothing of its mail waits for a person
         if attempt.dry_run and attempt.status == looks.contract.dry_run_status:
             attempt.classes = {AnswerClass.ACCEPTED}

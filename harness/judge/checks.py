@@ -129,7 +129,7 @@ def _key(facts: Facts, attempt: Attempt) -> Check | None:
         case None:
             return None
         case "empty":
-            if key.empty.permits("absent") or not key.empty.judged:
+            if key.empty.permits("absent") or not key.empty.judged or key.invalid.says("ignore"):
                 return Check("key", _EVERYTHING, "key-syntax", "the contract leaves empty keys open")
             allowed = {A.KEY_INVALID} | ({A.KEY_MISSING} if key.presence.says("required") else set())
             return Check("key", frozenset(allowed), "key-syntax", "an empty key is invalid under the contract")

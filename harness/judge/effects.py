@@ -81,6 +81,8 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
         rule, weight, note = "expiry", level(facts.contract, "expiry"), early
     elif weight not in (Level.HOLE, Level.OBSERVE) and (lapsed := _lease_lapsed(facts, attempts, excess)) is not None:
         weight, note = lapsed
+    elif rule == "at-most-once" and "execute" in (facts.contract.duplicates.value, facts.contract.mismatch.value):
+        weight, note = Level.HOLE, "; the contract runs a request under a used key again"
     keys = {a.key for a in attempts if a.key}
     under = f" under {len(keys)} keys" if len(keys) > limit else ""
     note += _by_the_sdk(facts, group)
@@ -230,12 +232,17 @@ def _sent_by(facts: Facts, attempt: Attempt) -> bool:
     if group in facts.blurred:
         return False
     others: list[Attempt] = []
+    unkeyed = 0
     for other in facts.attempts_of(group):
         if other.never_arrived or (other.classes and other.classes <= _NOT_SENT) or facts.shares_key(other, attempt):
             continue
-        if other.key is None or not any(facts.shares_key(other, known) for known in others):
+        if other.key is None:
+            unkeyed += 2 if other.doubled else 1
+        elif not any(facts.shares_key(other, known) for known in others):
             others.append(other)
-    return facts.count(group) > len(others)
+    # What the target was told had not been taken, and sent again, is a second mail of nobody's fault.
+    denied = sum(commit.denied for commit in facts.commits.get(group, ()))
+    return facts.count(group) - denied > len(others) + unkeyed
 
 
 def _bad_keys(facts: Facts) -> Iterator[Finding]:

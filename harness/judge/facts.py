@@ -20,6 +20,8 @@ from sendtwice.harness.judge.keyring import Keyring, Kin, Memory
 
 __all__ = ["Attempt", "Commit", "Facts", "Kin", "Memory", "Operation"]
 
+#: Seconds in which a target surely reads what was written to it.
+_INSTANT = 0.25
 #: What happens to a target as a whole, or to a message of which nobody can say whose it is.
 _GENERAL = frozenset({Kind.CRASH, Kind.RESTART, Kind.DISCARDED, Kind.FIRED})
 
@@ -115,7 +117,17 @@ class Facts:
         ]
         if self.pending(group, since=0, until=before) or (wires and not times):
             return float("inf")
+        last = next((event for event in reversed(wires) if event.seq < before), None)
+        if last is not None and self._just_before_an_advance(last):
+            return float("inf")
         return max(times, default=0.0)
+
+    def _just_before_an_advance(self, event: Event) -> bool:
+        """Whether the clock was moved so soon after an event that the target may not have taken it in before."""
+        moved = next((a for a in self.advances if a.seq > event.seq), None)
+        if moved is None or moved.at - event.at > _INSTANT:
+            return False
+        return not any(e.kind is Kind.SETTLED and event.seq < e.seq < moved.seq for e in self.events)
 
     @cached_property
     def attempts(self) -> list[Attempt]:

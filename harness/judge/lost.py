@@ -14,7 +14,7 @@ from sendtwice.fake_provider.contracts import Level
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.answers import finding
-from sendtwice.harness.judge.classes import SUCCESS
+from sendtwice.harness.judge.classes import SUCCESS, parsed, pointer
 from sendtwice.harness.judge.facts import Attempt, Facts, Kin, Operation
 from sendtwice.harness.judge.finding import Finding
 from sendtwice.harness.judge.permitted import Left, left_by
@@ -190,6 +190,7 @@ def _claims(facts: Facts, operation: str) -> list[Attempt]:
         and facts.sends(a)
         and not _of_another(facts, a)
         and not _draft(facts, a)
+        and not _in_part(facts, a)
     ]
 
 
@@ -201,6 +202,18 @@ def _draft(facts: Facts, claim: Attempt) -> bool:
     return bool(drafts) and not facts.decisions(claim.operation)
 
 
+def _in_part(facts: Facts, claim: Attempt) -> bool:
+    """Whether the answer of a batch tells of each mail, and some have no id: it promises less than the whole."""
+    if not claim.batch:
+        return False
+    for shape in facts.contract.shapes(A.ACCEPTED, claim.route):
+        body = parsed(claim.body)
+        listed = pointer(body, shape.items) if shape.items else body
+        if isinstance(listed, list) and shape.id is not None and shape.id.startswith("/"):
+            return any(pointer(entry, shape.id) is None for entry in listed)
+    return False
+
+
 def _of_another(facts: Facts, claim: Attempt) -> bool:
     """Whether a success may be the replay of other content that took the key: the conflict rule's business.
 
@@ -209,7 +222,7 @@ def _of_another(facts: Facts, claim: Attempt) -> bool:
     holders = [
         r
         for r in facts.rivals(claim)
-        if facts.kin(r, claim) is not Kin.SAME
+        if (facts.kin(r, claim) is not Kin.SAME or facts.group_of(r.operation) != facts.group_of(claim.operation))
         and left_by(facts, r) is not Left.NOTHING
         and (not r.answered or r.classes & SUCCESS)
     ]

@@ -185,11 +185,10 @@ def _after_same(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
         policy = refusal_policy(facts, rival)
         if rival.answered and not rival.succeeded and (policy is None or policy.permits("stored")):
             found |= rival.classes & _OUTCOMES
-        if policy is not None and policy.value == "poisoned":
-            found |= {A.KEY_INVALID, A.CONFLICT, A.REFUSED}
     found |= _since_decided(facts, rival, attempt)
-    if contract.duplicates.permits("accept"):
-        found |= {A.ACCEPTED, A.REPLAYED}
+    if contract.duplicates.permits("accept") or contract.duplicates.permits("resume"):
+        found |= {A.ACCEPTED, A.REPLAYED, A.PENDING}
+    found |= _poisoned(facts, rival)
     if contract.duplicates.permits("refuse") or contract.duplicates.permits("redirect"):
         found |= {A.DUPLICATE}
     if not rival.before(attempt) or not rival.succeeded or contract.delivery.value != "inline":
@@ -223,11 +222,18 @@ def _after_other(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
         found |= {A.REPLAYED}
     if contract.mismatch.permits("execute"):
         found |= FRESH
+    found |= _poisoned(facts, rival)
     if not rival.before(attempt) or not rival.succeeded:
         found |= {A.IN_PROGRESS}
     if rival.invalid or not rival.succeeded:
         found |= {A.REFUSED} if refusal_policy(facts, rival) is None or _may_be_stored(facts, rival) else set()
     return found
+
+
+def _poisoned(facts: Facts, rival: Attempt) -> set[A]:
+    """Return what a key that was spoiled by its first outcome is answered with."""
+    policy = refusal_policy(facts, rival)
+    return {A.KEY_INVALID, A.CONFLICT, A.REFUSED} if policy is not None and policy.value == "poisoned" else set()
 
 
 def _may_be_stored(facts: Facts, rival: Attempt) -> bool:

@@ -71,8 +71,12 @@ def judge_release(facts: Facts) -> Iterator[Finding]:
         if facts.count(facts.group_of(event.operation)) or weather.uncertain(facts, {event.operation}, until=last.end):
             continue
         mine = [a for a in facts.attempts_for(event.operation) if a.start < last.start]
+        # One that never arrived frees nothing that another one may have taken.
+        free = all(left_by(facts, r) is Left.NOTHING for r in facts.rivals(last) if r.start < last.start)
         freed = [
-            a for a in mine if a.never_arrived or ((p := refusal_policy(facts, a)) is not None and p.says("released"))
+            a
+            for a in mine
+            if (a.never_arrived and free) or ((p := refusal_policy(facts, a)) is not None and p.says("released"))
         ]
         if (
             facts.absent_path(last)

@@ -99,7 +99,7 @@ MISTAKES = [
     ("answers: {acepted: {status: 200}}", "not 'acepted'; did you mean 'accepted'?"),
     (
         "answers: {accepted: {status: 99}}",
-        "answers.accepted.status: input should be greater than or equal to 100, or '2xx', ",
+        "answers.accepted.status: input should be greater than or equal to 200, or '2xx', ",
     ),
     (
         "answers: {accepted: {status: [200, 6xx]}}",

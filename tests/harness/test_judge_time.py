@@ -22,6 +22,7 @@ def after(h: History, seconds: float, *, sends_again: bool, answer: str) -> Hist
     h.send("first")
     h.deliver("first")
     h.answer("first")
+    h.settle()
     h.advance(seconds)
     h.send("again", like="first")
     if sends_again:
@@ -84,6 +85,7 @@ def test_from_the_first_receipt_it_does_not_start_anew() -> None:
     h.advance(23 * HOUR)
     h.send("again", like="first")
     h.answer("again", "replayed")
+    h.settle()
     h.advance(23 * HOUR)
     h.send("late", like="first")
     h.answer("late", "replayed")
