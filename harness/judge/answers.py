@@ -92,7 +92,8 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
             continue
         rivals = [r for r in facts.rivals(attempt) if facts.shares_key(r, attempt) and r.operation == attempt.operation]
         done = [r for r in rivals if r.succeeded and r.before(attempt)]
-        if any(_twice_first(facts, r, other) for r in rivals for other in rivals):
+        met = facts.rivals(attempt)
+        if any(_twice_first(facts, r, other) for r in met for other in met):
             continue
         if contract.duplicates.value == "execute":
             continue  # a repeat is a new send, with an id of its own

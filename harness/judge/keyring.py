@@ -117,7 +117,7 @@ class Keyring:
             a
             for a in self.of(attempt)
             if self._moved
-            and a.start < attempt.start
+            and a.before(attempt)
             and self.one_key(a, attempt)
             and self.memory(a, attempt) is Memory.FORGOTTEN
         ]
