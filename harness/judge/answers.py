@@ -90,13 +90,15 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
             yield from _one_draft(facts, attempt)
         if not (attempt.answered and attempt.classes & SUCCESS):
             continue
-        rivals = [r for r in facts.rivals(attempt) if facts.shares_key(r, attempt) and r.operation == attempt.operation]
-        done = [r for r in rivals if r.succeeded and r.before(attempt)]
         met = facts.rivals(attempt)
-        if any(_twice_first(facts, r, other) for r in met for other in met):
-            continue
-        if contract.duplicates.value == "execute":
-            continue  # a repeat is a new send, with an id of its own
+        if facts.runs_again(attempt) or any(facts.both_first(r, other) for r in met for other in met):
+            continue  # it may be a new send, with an id of its own
+        done = [
+            r
+            for r in met
+            if r.succeeded and r.before(attempt) and r.operation == attempt.operation
+            if facts.shares_key(r, attempt) and facts.same_request(r, attempt)
+        ]
         if done and contract.replay.id.says("same") and any(r.id not in (None, attempt.id) for r in done):
             first = next(r for r in done if r.id not in (None, attempt.id))
             yield finding(
@@ -191,7 +193,8 @@ def _marker(facts: Facts, attempt: Attempt, done: list[Attempt]) -> Iterator[Fin
     if not marker.judged:
         return
     missing = [m for m in marker.value or () if not carries(m, attempt.headers, attempt.body)]
-    if done and missing and (done[0].id is None or done[0].id == attempt.id):
+    resumed = facts.contract.duplicates.value == "resume"  # which answers with the result that it comes to
+    if done and missing and not resumed and (done[0].id is None or done[0].id == attempt.id):
         yield finding(
             facts.contract,
             "replay-fidelity",
@@ -226,10 +229,10 @@ def judge_pairs(facts: Facts) -> Iterator[Finding]:
         for b in facts.keyring.of(a):
             if b.start <= a.start or not (a.succeeded and b.succeeded and facts.shares_key(a, b)):
                 continue
-            if _twice_first(facts, a, b):
-                continue
             events = tuple(sorted({*a.events, *b.events}))
             kin = facts.kin(a, b)
+            if facts.both_first(a, b) or (kin is Kin.SAME and facts.runs_again(b)):
+                continue
             if kin is Kin.OTHER and not (contract.mismatch.permits("replay") or contract.mismatch.permits("execute")):
                 message = f"{a.name} and {b.name} have different content under one key, and both were told of success"
                 yield finding(contract, "conflict", message, events, operation=b.operation)
@@ -243,11 +246,6 @@ def judge_pairs(facts: Facts) -> Iterator[Finding]:
                     continue
                 message = f"{a.name} and {b.name} met under one key, and each was answered as the first"
                 yield finding(contract, "in-progress", message, events, operation=b.operation)
-
-
-def _twice_first(facts: Facts, a: Attempt, b: Attempt) -> bool:
-    """Whether each of two may have been the first, because the contract frees a claim after its lease (D12)."""
-    return facts.contract.lease.then.permits("execute") and facts.lapsed(a, b)
 
 
 def judge_strangers(facts: Facts) -> Iterator[Finding]:

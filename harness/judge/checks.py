@@ -34,7 +34,9 @@ class Check:
 
 def first_check(facts: Facts, attempt: Attempt) -> Check | None:
     """Return the check that answers this attempt, or None when it passes all that concern it alone."""
-    failed = [check for check in (_door(facts, attempt), _key(facts, attempt), _body(attempt)) if check is not None]
+    failed = [
+        check for check in (_door(facts, attempt), _key(facts, attempt), _body(facts, attempt)) if check is not None
+    ]
     order = facts.contract.order
     listed: list[str] = list(order.value or []) if order.judged else []
     state = _state(facts, attempt)
@@ -75,11 +77,12 @@ def _used(facts: Facts, attempt: Attempt) -> bool:
     return any(a is not attempt and a.start < attempt.start and a.key == attempt.key for a in facts.keyring.of(attempt))
 
 
-def _body(attempt: Attempt) -> Check | None:
+def _body(facts: Facts, attempt: Attempt) -> Check | None:
     """A request that no API should take: whatever it is told but a crash of the server's own is fair."""
     if attempt.too_many:
-        refused = frozenset({A.REFUSED})
-        return Check("validation", refused | TURNED_AWAY, "status-as-declared", "it has more mails than a batch may")
+        spoiled = facts.contract.outcomes.invalid.value == "poisoned" and _used(facts, attempt)
+        refused = TURNED_AWAY | {A.REFUSED} | ({A.KEY_INVALID, A.CONFLICT} if spoiled else set())
+        return Check("validation", refused, "status-as-declared", "it has more mails than a batch may")
     if not attempt.invalid:
         return None
     why = "the request is not valid"

@@ -17,8 +17,6 @@ from sendtwice.harness.judge.rules import level
 
 #: Answers that say: nothing was done, and nothing will be.
 _NO_EFFECT = frozenset({A.REFUSED, A.UNAUTHORIZED, A.RATE_LIMITED, A.EXPIRED})
-
-
 #: Answers of a request that surely sent nothing by itself.
 _NOT_SENT = _NO_EFFECT | {A.CONFLICT, A.KEY_MISSING, A.KEY_INVALID, A.DUPLICATE, A.IN_PROGRESS}
 
@@ -81,7 +79,7 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
         rule, weight, note = "expiry", level(facts.contract, "expiry"), early
     elif weight not in (Level.HOLE, Level.OBSERVE) and (lapsed := _lease_lapsed(facts, attempts, excess)) is not None:
         weight, note = lapsed
-    elif rule == "at-most-once" and "execute" in (facts.contract.duplicates.value, facts.contract.mismatch.value):
+    elif rule == "at-most-once" and any(facts.runs_again(a) for a in attempts):
         weight, note = Level.HOLE, "; the contract runs a request under a used key again"
     keys = {a.key for a in attempts if a.key}
     under = f" under {len(keys)} keys" if len(keys) > limit else ""

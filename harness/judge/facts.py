@@ -76,6 +76,10 @@ class Facts:
             return self.advanced(first.start, second.start)
         return second.over is None or second.over - first.began > (lasts.value or 0)
 
+    def both_first(self, a: Attempt, b: Attempt) -> bool:
+        """Whether each of two may have been the first, because the contract frees a claim after its lease (D12)."""
+        return self.contract.lease.then.permits("execute") and self.lapsed(a, b)
+
     def surely_in_flight(self, rival: Attempt, attempt: Attempt) -> bool:
         """Whether one attempt was being worked on for as long as another took: its mail stood at the provider."""
         if rival.start > attempt.start or attempt.end is None or (rival.end is not None and rival.end < attempt.end):
@@ -152,19 +156,19 @@ class Facts:
                 for a in earlier
             ):
                 attempt.classes.discard(AnswerClass.ACCEPTED)
-            elif not any(a.start < (attempt.end or 0) for a in earlier) or (
-                self.contract.replay.id.says("same")
-                and attempt.id is not None
-                and any(
-                    a.succeeded
-                    and a.id is not None
-                    and a.id != attempt.id
-                    and a.before(attempt)
-                    and self.shares_key(a, attempt)
-                    for a in earlier
-                )
-            ):
+            elif not any(a.start < (attempt.end or 0) for a in earlier) or self._has_its_own_id(attempt, earlier):
                 attempt.classes.discard(AnswerClass.REPLAYED)
+
+    def _has_its_own_id(self, attempt: Attempt, earlier: Sequence[Attempt]) -> bool:
+        """Whether an answer names another id than the first one did, where a replay would name the same."""
+        if not self.contract.replay.id.says("same") or attempt.id is None:
+            return False
+        if any(self.both_first(a, b) for a in earlier for b in earlier):
+            return False  # which of them is replayed, nobody knows
+        return any(
+            a.succeeded and a.id not in (None, attempt.id) and a.before(attempt) and self.shares_key(a, attempt)
+            for a in earlier
+        )
 
     def attempt(self, name: str) -> Attempt | None:
         """Return an attempt by its name."""
@@ -406,6 +410,14 @@ class Facts:
         """Whether the route that an attempt went by sends mail at all."""
         route = self.contract.routes.get(attempt.route)
         return route is None or route.does in ("send", "draft")
+
+    def runs_again(self, attempt: Attempt) -> bool:
+        """Whether the contract says that this request, under a used key, may run as a new one."""
+        same, other = self.contract.duplicates, self.contract.mismatch
+        if same.judged and same.permits("execute"):
+            return True
+        changed = any(self.kin(rival, attempt) is Kin.OTHER for rival in self.rivals(attempt))
+        return other.judged and other.permits("execute") and changed
 
     def absent_path(self, attempt: Attempt) -> bool:
         """Whether an attempt went to another path of the contract that this target does not have."""

@@ -69,7 +69,7 @@ def _at_the_door(facts: Facts) -> tuple[tuple[A, Claim[Storage]], ...]:
 def refusal_policy(facts: Facts, rival: Attempt) -> Claim[Storage] | None:
     """Return the contract's claim on what a refusal of this kind leaves, or None when its kind is not certain."""
     outcomes = facts.contract.outcomes
-    if rival.invalid:
+    if rival.invalid or rival.too_many or (rival.partly_invalid and rival.classes <= {A.REFUSED}):
         return outcomes.invalid
     if rival.end is None or weather.uncertain(facts, {rival.operation}, until=rival.end):
         return None

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from sendtwice.fake_provider.contracts import Claim, Contract
 from sendtwice.harness.forms import unfit
 from sendtwice.harness.keys import KeyValue
 from sendtwice.harness.requests import Built, build
@@ -56,6 +57,26 @@ def test_recipients_change_their_order_and_nothing_else() -> None:
     other = json.loads(built("recipient-order", to=["b@x", "c@x"]).body)
     assert other["to"] == list(reversed(plain["to"]))
     assert built(None, to=["b@x", "c@x"]).content == built("recipient-order", to=["b@x", "c@x"]).content
+
+
+def told(contract: Contract, **changes: Any) -> str:
+    return build(contract, "http://h", {}, {**VALUES, **changes}, KeyValue("k1")).content
+
+
+def test_where_the_fields_that_count_are_named_nothing_else_does() -> None:
+    contract = contract_named("postfleet")
+    assert contract.fingerprint.fields.judged
+    assert told(contract) == told(contract, mailbox="another")
+    for field in ("to", "subject", "text", "reply_to"):
+        assert told(contract) != told(contract, **{field: "another"})
+
+
+def test_a_field_that_is_excluded_does_not_count() -> None:
+    contract = contract_named("resend")
+    excluded = contract.fingerprint.model_copy(update={"excluded": Claim[Any](value=["/subject"])})
+    contract = contract.model_copy(update={"fingerprint": excluded})
+    assert told(contract) == told(contract, subject="another")
+    assert told(contract) != told(contract, text="another")
 
 
 def test_a_number_is_written_otherwise_where_there_is_one() -> None:

@@ -157,6 +157,24 @@ def test_a_contract_that_fences_or_refuses_permits_one_mail(lease: dict[str, Any
     assert "at-most-once" in slow_first(lapsing(contract_named("novu"), **lease), 301).rules()
 
 
+def test_after_a_lapsed_lease_the_record_may_be_of_one_whose_answer_was_lost() -> None:
+    """It is the one that is replayed from then on, under an id that nobody has seen before."""
+    h = lapsing(contract_named("svix"), lasts=5, then="execute", late_original="commits")
+    h.send("first")
+    made = h.hand_over("first")
+    h.send("lost", like="first")
+    h.advance(6)
+    h.deliver("first")
+    h.ends("lost")
+    h.tell(h.commit(made))
+    h.answer("first", number="m1")
+    for name in ("again", "once-more"):
+        h.send(name, like="first")
+    for name in ("again", "once-more"):
+        h.answer(name, "replayed", number="m2")
+    assert h.accusations == []
+
+
 def test_before_the_lease_is_over_a_claim_holds() -> None:
     h = slow_first(lapsing(contract_named("novu"), lasts=300, then="execute", late_original="commits"), 100)
     assert "at-most-once" in h.rules()
