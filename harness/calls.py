@@ -9,7 +9,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import h11
+
 from sendtwice.fake_provider import webhooks
+from sendtwice.fake_provider.contracts import Contract
+from sendtwice.fake_provider.contracts.model import as_claims
 from sendtwice.harness import placeholders
 from sendtwice.harness.drivers.wire import Wire, decoded, serialise
 from sendtwice.harness.errors import ScenarioError
@@ -31,15 +35,16 @@ async def request(
     if body and not any(name.lower() == "content-type" for name, _ in lines):
         lines.append(("Content-Type", "application/json"))
     host = urlsplit(url).netloc
+    tls = bench.driver.tls if bench.driver is not None else None
     try:
-        wire = await Wire.open(url, timeout=bench.target.timing.answers_within)
+        wire = await Wire.open(url, timeout=bench.target.timing.answers_within, tls=tls)
     except OSError as error:
         raise ScenarioError(f"{method} {path} could not be asked for: {error.strerror or error}") from None
     try:
         async with asyncio.timeout(bench.target.timing.answers_within):
             await wire.write(serialise(method, path, host, lines, body))
             answer = await wire.answer(method)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, h11.RemoteProtocolError) as error:
         raise ScenarioError(f"{method} {path} got no answer: {str(error) or type(error).__name__}") from None
     finally:
         wire.close()
@@ -105,13 +110,11 @@ async def _move(bench: Bench, seconds: float) -> None:
         raise ScenarioError(f"the target's clock could not be moved: {clock.method} {clock.url} answered {status}")
 
 
-def seconds_of(contract: Any, path: str) -> float | None:
+def seconds_of(contract: Contract, path: str) -> float | None:
     """Return the number that a claim of seconds has, or None."""
-    claim = contract
-    for part in path.split("."):
-        claim = getattr(claim, "start" if part == "from" else part, None)
-    value = getattr(claim, "value", None)
-    return float(value) if isinstance(value, int | float) and getattr(claim, "judged", False) else None
+    claim = as_claims(contract).get(path)
+    value = claim.value if claim is not None and claim.judged else None
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _numbered(template: Any, seconds: float) -> Any:

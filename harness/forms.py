@@ -1,7 +1,6 @@
 """The same content in other bytes: field order, spaces, escapes and the like. Pure.
 
-Each form has its claim in the contract (``fingerprint.field_order`` and so on), which says whether it is the same
-request; :data:`CLAIMS` names it.
+Each form has its claim in the contract (:meth:`Contract.equivalence`), which says whether it is the same request.
 """
 
 from __future__ import annotations
@@ -10,16 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sendtwice.fake_provider.contracts import Claim, Contract
 from sendtwice.harness.sends import Form
-
-
-def claim_of(contract: Contract, form: str) -> Claim[Any]:
-    """Return the claim that says whether a form is the same request."""
-    if form == "item-order":
-        return contract.batch.item_order if contract.batch is not None else Claim(basis="unknown")  # type: ignore[arg-type]
-    found: Claim[Any] = getattr(contract.fingerprint, form.replace("-", "_"))
-    return found
 
 
 def unfit(template: Any, form: Form) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sendtwice.fake_provider.contracts import Contract
+from sendtwice.fake_provider.contracts.model import as_claims
 from sendtwice.fake_provider.faults import Place
 from sendtwice.harness import forms, placeholders
 from sendtwice.harness.calls import seconds_of
@@ -148,7 +149,7 @@ def _send(send: Send, target: TargetBody, contract: Contract) -> Iterator[str]:
 
 
 def _form(form: Form, body: object, contract: Contract) -> Iterator[str]:
-    if not forms.claim_of(contract, form).judged and form not in _ALWAYS_GOOD:
+    if not contract.equivalence(form).judged and form not in _ALWAYS_GOOD:
         where = "batch.item_order" if form == "item-order" else f"fingerprint.{form.replace('-', '_')}"
         yield f"contract {contract.name} does not say: {where}"
     lacking = forms.unfit(body, form)
@@ -181,13 +182,11 @@ def _need(need: str, target: TargetBody, contract: Contract) -> Iterator[str]:
     kind, _, what = need.partition(":")
     if kind == "claim":
         path, _, value = what.partition("=")
-        claim: object = contract
-        for part in path.split("."):
-            claim = getattr(claim, "start" if part == "from" else part, None)
-        if not getattr(claim, "judged", False):
+        claim = as_claims(contract).get(path)
+        if claim is None or not claim.judged:
             yield f"contract {contract.name} does not say: {path}"
-        elif value and not _among(value, getattr(claim, "value", None)):
-            yield f"contract {contract.name} has {path}: {_shown(getattr(claim, 'value', None))}, not {value}"
+        elif value and not _among(value, claim.value):
+            yield f"contract {contract.name} has {path}: {_shown(claim.value)}, not {value}"
     elif need not in {*target.capabilities, *contract.can_do()}:
         yield f"the capability {need!r} is not declared: target.capabilities"
 

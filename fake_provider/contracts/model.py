@@ -197,6 +197,12 @@ class Contract(Strict):
         """Return where a route has its key."""
         return self.route(name).key_at or self.key.at
 
+    def equivalence(self, form: str) -> Claim[Any]:
+        """Return the claim that says whether other bytes of this form (``field-order``, ...) are the same request."""
+        group = self.batch if form == "item-order" else self.fingerprint
+        claim: Claim[Any] | None = getattr(group, form.replace("-", "_"), None)
+        return claim if claim is not None else Claim(basis=Basis.UNKNOWN)
+
     def can_do(self) -> set[str]:
         """Return what targets of this contract can do beyond plain sends."""
         own = {"batch": self.batch, "approval": self.approval}

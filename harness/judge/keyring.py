@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from functools import cached_property
 
-from sendtwice.fake_provider.contracts import Claim, Contract
+from sendtwice.fake_provider.contracts import Contract
 from sendtwice.harness.judge.attempt import Attempt
 
 #: Seconds by which a ceiling must be past before a key is surely forgotten.
@@ -189,16 +189,11 @@ class Keyring:
         if a.form != b.form:
             if parts.judged and "raw" in listed:
                 return Kin.OTHER
-            claims = [self._form(form) for form in (a.form, b.form) if form is not None]
+            claims = [self.contract.equivalence(form) for form in (a.form, b.form) if form is not None]
             if any(claim.says("different") for claim in claims):
                 return Kin.OTHER
             either = either or not all(claim.says("same") for claim in claims)
         return Kin.EITHER if either else Kin.SAME
-
-    def _form(self, form: str) -> Claim[str]:
-        """Return the claim that says whether other bytes of this form are the same request."""
-        group = self.contract.batch if form == "item-order" else self.contract.fingerprint
-        return getattr(group, form.replace("-", "_"), None) or Claim.model_validate("unknown")
 
 
 def _parts(attempt: Attempt) -> dict[str, str]:

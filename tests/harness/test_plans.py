@@ -27,11 +27,11 @@ from sendtwice.harness.bench import Bench
 from sendtwice.harness.effective import effective_contract
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.needs import missing
-from sendtwice.harness.playing import Played, Playground
 from sendtwice.harness.report.saved import as_document
 from sendtwice.harness.scenario import Scenario, parse
 from sendtwice.harness.target import TargetBody, load
 from tests.harness.plans import plans
+from tests.harness.playing import Played, Playground
 from tests.support import ROOT, require
 
 EMULATED = sorted((ROOT / "tests" / "emulated").glob("*.toml"))
