@@ -17,6 +17,7 @@ from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge.attempt import Attempt, read_attempts
 from sendtwice.harness.judge.commits import Commit, read_commits
 from sendtwice.harness.judge.keyring import Keyring, Kin, Memory
+from sendtwice.harness.judge.wires import Wires
 
 __all__ = ["Attempt", "Commit", "Facts", "Kin", "Memory", "Operation"]
 
@@ -119,7 +120,7 @@ class Facts:
             for event in wires
             if event.seq < before
         ]
-        if self.pending(group, since=0, until=before) or (wires and not times):
+        if self.wires.pending(group, since=0, until=before) or (wires and not times):
             return float("inf")
         last = next((event for event in reversed(wires) if event.seq < before), None)
         if last is not None and self._just_before_an_advance(last):
@@ -261,43 +262,9 @@ class Facts:
         return sorted((event for events in several for event in events), key=lambda event: event.seq)
 
     @cached_property
-    def _hand_overs(self) -> dict[str, list[tuple[int, float]]]:
-        """The hand-overs of each group: the event of each, and of the answer that was sent to it (or infinity)."""
-        found: dict[str, list[tuple[int, float]]] = defaultdict(list)
-        open_: dict[tuple[str, int | None], int] = {}
-        for event in self.events:
-            if event.operation is None or event.kind not in (Kind.PROVIDER_REQUEST, Kind.PROVIDER_RESPONSE):
-                continue
-            group = self.group_of(event.operation)
-            if event.kind is Kind.PROVIDER_REQUEST:
-                open_[group, event.connection] = len(found[group])
-                found[group].append((event.seq, float("inf")))
-            elif event.data.get("sent") and (group, event.connection) in open_:
-                place = open_.pop((group, event.connection))
-                found[group][place] = (found[group][place][0], event.seq)
-        return found
-
-    def pending(self, group: str, *, since: int, until: int) -> int:
-        """Return how many hand-overs of a group had begun after ``since`` and not been answered by ``until``."""
-        return sum(since < begun <= until < answered for begun, answered in self._hand_overs.get(group, ()))
-
-    @cached_property
-    def _stormy(self) -> set[str]:
-        found: set[str] = set()
-        for event in self.events:
-            if event.operation is None:
-                continue
-            bad = event.kind in (Kind.FIRED, Kind.DISCARDED) or (
-                event.kind is Kind.PROVIDER_RESPONSE
-                and (not event.data.get("sent") or not 200 <= int(event.data.get("status") or 200) < 300)
-            )
-            if bad:
-                found.add(self.group_of(event.operation))
-        return found
-
-    def calm(self, groups: Iterable[str]) -> bool:
-        """Whether nothing ever happened to some groups but that their mails were handed over and taken."""
-        return not self._by_group.get(None) and self._stormy.isdisjoint(groups)
+    def wires(self) -> Wires:
+        """What passed between the target and its provider, by group."""
+        return Wires(self.events, self.group_of, calm=not self._by_group.get(None))
 
     @cached_property
     def commits(self) -> dict[str, list[Commit]]:

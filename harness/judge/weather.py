@@ -38,7 +38,7 @@ def given_up(facts: Facts, groups: set[str], *, until: int | None, since: int = 
     """
     end = until if until is not None else facts.last_seq
     for group in groups:
-        pending = facts.pending(group, since=since, until=end)
+        pending = facts.wires.pending(group, since=since, until=end)
         if not pending:
             continue
         running = [
@@ -99,7 +99,7 @@ def trouble(facts: Facts, operations: set[str], *, until: int | None, since: int
     groups = {facts.group_of(operation) for operation in operations}
     if given_up(facts, groups, until=until, since=since):
         return True
-    if facts.calm(groups):
+    if facts.wires.calm(groups):
         return False
     for event in facts.about(*groups):
         if event.seq <= since:
@@ -128,7 +128,7 @@ def uncertain(facts: Facts, operations: set[str], *, until: int | None) -> bool:
     groups = {facts.group_of(operation) for operation in operations}
     if given_up(facts, groups, until=until):
         return True
-    if facts.calm(groups):
+    if facts.wires.calm(groups):
         return False
     for event in facts.about(*groups):
         if until is not None and event.seq > until:
