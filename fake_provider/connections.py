@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 from sendtwice.fake_provider.http_messages import Messages, Missing
-from sendtwice.fake_provider.sockets import abort, unsent
+from sendtwice.fake_provider.sockets import abort, flushed
 
 #: So much may lie unread while an earlier message is answered; then the caller has to wait.
 _UNREAD = 2 * 1024 * 1024
@@ -143,10 +143,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def flushed(self) -> None:
         """Wait until the peer's kernel has acknowledged all that was written (Linux: SIOCOUTQ is 0)."""
-        for _ in range(200):
-            if unsent(self.socket) == 0:
-                break
-            await asyncio.sleep(0.001)
+        await flushed(self.socket, within=0.2)
 
     def close(self) -> None:
         """End it with a FIN, when all has been written."""

@@ -30,6 +30,14 @@ def unsent(sock: socket.socket) -> int:
         return 0
 
 
+async def flushed(sock: socket.socket, *, within: float) -> None:
+    """Wait until the peer's kernel has all that was written, for at most so many seconds: no RST may overtake it."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within
+    while unsent(sock) and loop.time() < deadline:
+        await asyncio.sleep(0.001)  # the kernel has no event for this
+
+
 def peer_closed(sock: socket.socket) -> bool:
     """Whether the peer's end has come to our kernel, read or not (Linux: the state in TCP_INFO)."""
     option = getattr(socket, "TCP_INFO", None)

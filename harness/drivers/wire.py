@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from sendtwice.fake_provider.sockets import abort, unsent
+from sendtwice.fake_provider.sockets import abort, flushed
 
 #: What is kept of an answer's body; the rest is read and counted.
 KEEP = 256 * 1024
@@ -68,10 +68,7 @@ class Wire:
 
     async def flushed(self, timeout: float = 1.0) -> None:
         """Wait until the peer's kernel has all that was written, so that an RST cannot overtake it."""
-        sock = self.writer.get_extra_info("socket")
-        deadline = asyncio.get_running_loop().time() + timeout
-        while unsent(sock) and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.001)  # the kernel has no event for this
+        await flushed(self.writer.get_extra_info("socket"), within=timeout)
 
     async def answer(self, method: str) -> Answer:
         """Read the answer. ConnectionError: it broke off. h11.RemoteProtocolError: it is no HTTP."""
