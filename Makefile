@@ -41,7 +41,7 @@ demo: $(STAMP)
 	@.venv/bin/sendtwice demo
 
 test: $(STAMP)
-	@.venv/bin/python -m pytest -n $(WORKERS) $(ARGS)
+	@.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: lint types test
 

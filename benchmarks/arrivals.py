@@ -11,7 +11,6 @@ import httpx
 
 from benchmarks import servers
 from benchmarks.measure import Aim, Row, by_round
-from sendtwice.fake_provider.faults import Faults
 from sendtwice.harness.drivers.caller import Caller, Flight
 from sendtwice.harness.history import Recorder
 from sendtwice.harness.requests import Built
@@ -71,7 +70,7 @@ async def _run(server: servers.Server, *, rounds: int) -> list[Row]:
 
 
 async def _ours(url: str) -> None:
-    caller = Caller(Recorder(), Faults(), timeout=servers.DEADLINE)
+    caller = Caller(Recorder(), timeout=servers.DEADLINE)
     headers = list(_HEADERS.items())
     built = Built(method="POST", url=f"{url}/emails", target="/emails", headers=headers, body=_BODY, content="c")
     flights = [Flight(f"a{n}", built, "burst", "op", built.url) for n in range(SENDS)]

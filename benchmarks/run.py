@@ -14,11 +14,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import arrivals, judge, throughput
+from benchmarks import arrivals, exploring, judge, throughput
 from benchmarks.measure import Row, table
 from benchmarks.servers import RIVALS
 
-BENCHMARKS = {"arrivals": arrivals.run, "throughput": throughput.run, "judge": judge.run}
+BENCHMARKS = {"arrivals": arrivals.run, "throughput": throughput.run, "judge": judge.run, "exploring": exploring.run}
 
 
 def main() -> None:

@@ -66,6 +66,7 @@ class Attempts:
 
     edge: str
     log: list[Attempt] = field(default_factory=list)
+    forgotten: int = 0  # so many of the first are counted, and not shown any more
     _open: dict[int, Attempt] = field(default_factory=dict)
     _request: str = ""
     _response: str = ""
@@ -74,13 +75,28 @@ class Attempts:
         """Know what the edge's crossings are called."""
         self._request, self._response = f"{self.edge}.request", f"{self.edge}.response"
 
+    @property
+    def last(self) -> int:
+        """The number of the last attempt."""
+        return self.forgotten + len(self.log)
+
+    def since(self, number: int) -> list[Attempt]:
+        """Return the attempts after the one with this number, as far as they are remembered."""
+        return self.log[max(0, number - self.forgotten) :]
+
+    def forget(self) -> None:
+        """Keep the count and the numbers, and nothing else, of all attempts so far."""
+        self.forgotten = self.last
+        self.log.clear()
+        self._open.clear()  # some never get an answer
+
     def observe(self, kind: str, /, **fields: Any) -> None:
         """Take in what an endpoint observed."""
         connection = int(fields.get("connection") or 0)
         if kind == self._request:
             request: Request = fields["request"]
             attempt = Attempt(
-                len(self.log) + 1,
+                self.last + 1,
                 time.time(),
                 connection,
                 request.method,

@@ -7,6 +7,7 @@ woken, and a caller that goes away is noticed while its request is being perform
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -40,7 +41,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport
         self._lost: Exception | None = None  # why nothing can be written any more
         self._failure: Exception | None = None  # what has ended it, where neither side has closed it
-        self._paused = False
+        self._paused = self._deaf = False
         self._waiting: asyncio.Future[None] | None = None  # for more to read
         self._writable: asyncio.Future[None] | None = None
 
@@ -57,6 +58,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in what has come."""
+        if self._deaf:
+            return
         self.messages.receive(bytes(self._buffer[:nbytes]))
         if self._waiting is not None:
             self._wake()
@@ -109,6 +112,11 @@ class Connection(asyncio.BufferedProtocol):
         return self.heard == 0 or self.messages.begun
 
     @property
+    def was_reset(self) -> bool:
+        """Whether the caller has ended it with an RST, as far as has been noticed."""
+        return isinstance(self._failure, ConnectionResetError)
+
+    @property
     def socket(self) -> socket.socket:
         """Its socket."""
         return cast(socket.socket, self._transport.get_extra_info("socket"))
@@ -144,6 +152,16 @@ class Connection(asyncio.BufferedProtocol):
     async def flushed(self) -> None:
         """Wait until the peer's kernel has acknowledged all that was written (Linux: SIOCOUTQ is 0)."""
         await flushed(self.socket, within=0.2)
+
+    async def listened_to(self, *, within: float) -> None:
+        """Wait until the caller ends it, and throw away what it still says: an end of ours would stop its reading."""
+        self._deaf = True
+        self._transport.resume_reading()
+        ended = asyncio.Event()
+        self.left = ended.set
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0 if self.gone else within):
+                await ended.wait()
 
     def close(self) -> None:
         """End it with a FIN, when all has been written."""

@@ -60,17 +60,22 @@ VERBS: dict[Place, frozenset[Verb]] = {
     Place.PROVIDER_RESPONSE: frozenset(Verb) - {Verb.TWICE},
     Place.WEBHOOK_REQUEST: frozenset(Verb) - {Verb.ANSWER},
     Place.WEBHOOK_RESPONSE: frozenset({Verb.LOSE, Verb.HOLD, Verb.DELAY}),
-    Place.STORE_REQUEST: frozenset({Verb.HOLD, Verb.DELAY, Verb.RESET, Verb.CLOSE, Verb.LOSE}),
-    Place.STORE_RESPONSE: frozenset({Verb.HOLD, Verb.DELAY, Verb.RESET, Verb.CLOSE, Verb.LOSE}),
+    Place.STORE_REQUEST: frozenset({Verb.HOLD, Verb.DELAY, Verb.RESET, Verb.CLOSE, Verb.LOSE, Verb.CUT}),
+    Place.STORE_RESPONSE: frozenset({Verb.HOLD, Verb.DELAY, Verb.RESET, Verb.CLOSE, Verb.LOSE, Verb.CUT}),
 }
 
-#: Points before the message is complete; no operation is known there yet.
+#: Points before the message is complete; no operation is known there yet. Which places have them:
 STAGES = ("connect", "headers")
+STAGED: dict[Place, tuple[str, ...]] = {Place.PROVIDER_REQUEST: STAGES, Place.STORE_REQUEST: ("connect",)}
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault and its place. ``nth`` counts matching crossings from 1; ``times`` of them are hit."""
+    """A fault and its place. ``nth`` counts matching crossings from 1; ``times`` of them are hit.
+
+    On the wire to a store, ``store`` is its name and ``message`` a part of what the message says, in any case.
+    ``owner`` is whoever put it there, for those who hear of its firing.
+    """
 
     place: Place
     verb: Verb
@@ -83,12 +88,15 @@ class Fault:
     stage: str | None = None
     label: str | None = None
     to: str | None = None
+    store: str | None = None
+    message: str | None = None
+    owner: str | None = None
 
     def __str__(self) -> str:
         """Return the fault in the words of the scenario language."""
         argument = f" {self.argument}" if self.argument is not None and self.verb is not Verb.HOLD else ""
-        stage = f" ({self.stage})" if self.stage else ""
-        return f"{self.place}{stage}: {self.verb}{argument}"
+        about = " ".join(word for word in (self.store, self.stage, self.message and repr(self.message)) if word)
+        return f"{self.place}{f' ({about})' if about else ''}: {self.verb}{argument}"
 
 
 @dataclass(slots=True)
@@ -101,6 +109,8 @@ class Crossing:
     attempt: str | None = None
     key: str | None = None
     recipients: tuple[str, ...] = ()
+    store: str | None = None
+    message: str = ""
 
 
 @dataclass(slots=True)
@@ -138,6 +148,8 @@ class Armed:
             and (fault.attempt is None or fault.attempt == crossing.attempt)
             and (fault.key is None or fault.key == crossing.key)
             and (fault.to is None or fault.to in crossing.recipients)
+            and (fault.store is None or fault.store == crossing.store)
+            and (fault.message is None or fault.message.casefold() in crossing.message.casefold())
         )
 
 

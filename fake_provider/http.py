@@ -19,7 +19,8 @@ import asyncio
 import contextlib
 import itertools
 import ssl
-from collections.abc import AsyncIterator, Awaitable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Container
 from contextvars import ContextVar
 from typing import Any
 
@@ -27,12 +28,15 @@ import h11
 
 from sendtwice.fake_provider.connections import Connection
 from sendtwice.fake_provider.faults import Armed, Crossing, Fault, Faults, Place, Verb
+from sendtwice.fake_provider.http_messages import MAX_BODY
 from sendtwice.fake_provider.messages import Control, Exchange, Observe, Request, Response, Service
 from sendtwice.fake_provider.sockets import peer_closed, readable
 
 #: The connection whose message is being performed: a ledger's listener learns from it who caused a commit.
 current_connection: ContextVar[int | None] = ContextVar("current_connection", default=None)
 _FOREVER = 3600.0
+#: Seconds for a caller to send the rest of what is not taken, and to read why.
+_LINGER = 5.0
 
 
 class Endpoint:
@@ -55,9 +59,8 @@ class Endpoint:
         self._connections: dict[Connection, asyncio.Task[None]] = {}
         self._numbers = itertools.count(1)
         self._server: asyncio.Server | None = None
-        self._in_flight = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._in_flight: Counter[str | None] = Counter()  # by operation; None where that is not known
+        self._ended = asyncio.Event()
         self._committing = asyncio.Event()
         self._committing.set()
         self.url = ""
@@ -91,11 +94,16 @@ class Endpoint:
     @property
     def in_flight(self) -> int:
         """How many messages have been read and not yet answered."""
-        return self._in_flight
+        return self._in_flight.total()
 
-    async def idle(self) -> None:
-        """Wait until no message is between its last byte and its answer."""
-        await self._idle.wait()
+    async def idle(self, of: Container[str] | None = None) -> None:
+        """Wait until no message is between its last byte and its answer: none at all, or none of these operations.
+
+        One whose operation is not known may be anybody's.
+        """
+        while any(of is None or operation is None or operation in of for operation in self._in_flight):
+            self._ended.clear()
+            await self._ended.wait()
 
     @contextlib.asynccontextmanager
     async def callers_die(self) -> AsyncIterator[None]:
@@ -143,20 +151,26 @@ class Endpoint:
             return
         messages = connection.messages
         while (head := await connection.read(messages.head)) is not None:
-            if await self._early(connection, "headers"):
+            if await self._early(connection, "headers", head.target):
                 return
             body = await connection.read(messages.body)
             if body is None:
+                if messages.too_long:
+                    await _refuse_long(connection)
                 return
             connection.heard += 1
-            request = Request(head.method, head.target, head.headers, body, connection.number)
+            request = Request(
+                head.method, head.target, head.headers, body, connection.number, head.written, head.version
+            )
             if not await self._answer(connection, request) or not messages.proceed():
                 return
 
-    async def _early(self, connection: Connection, stage: str) -> bool:
+    async def _early(self, connection: Connection, stage: str, target: str = "") -> bool:
         """Do a fault that hits before the message is complete; True when the connection is over."""
         if not self.faults.lie_on(self._request, stage):
             return False
+        if self.control is not None and self._for_control(target.partition("?")[0]):
+            return False  # whoever would let it go, or look at it, is not kept from that
         armed = self.faults.meet(Crossing(self._request, stage))
         if armed is None:
             return False
@@ -164,24 +178,27 @@ class Endpoint:
             connection.write(f"HTTP/1.1 {int(armed.fault.argument or 503)} \r\n\r\n".encode())
         return await self._stopped(connection, armed)
 
+    def _for_control(self, path: str) -> bool:
+        return path.startswith("/_sendtwice/") or path == "/healthz"
+
     async def _answer(self, connection: Connection, request: Request) -> bool:
         """Handle one message; False when the connection is over."""
-        if self.control is not None and (request.path.startswith("/_sendtwice/") or request.path == "/healthz"):
+        if self.control is not None and self._for_control(request.path):
             response = await self.control(request)
             connection.write(connection.messages.answer(response))
             await connection.drained()
             return True
-        self._in_flight += 1
-        self._idle.clear()
-        try:
-            return await self._exchange(connection, request)
-        finally:
-            self._in_flight -= 1
-            if self._in_flight == 0:
-                self._idle.set()
-
-    async def _exchange(self, connection: Connection, request: Request) -> bool:
         exchange = self.service.begin(request)
+        self._in_flight[exchange.operation] += 1
+        try:
+            return await self._exchange(connection, request, exchange)
+        finally:
+            self._in_flight[exchange.operation] -= 1
+            if not self._in_flight[exchange.operation]:
+                del self._in_flight[exchange.operation]
+            self._ended.set()
+
+    async def _exchange(self, connection: Connection, request: Request, exchange: Exchange) -> bool:
         known: dict[str, Any] = {
             "operation": exchange.operation,
             "attempt": exchange.attempt,
@@ -217,6 +234,8 @@ class Endpoint:
                     known["replaced"] = True
                 elif fault.verb is Verb.CUT:
                     limit = int(fault.argument or 0)
+                elif fault.verb is Verb.LOSE and fault.argument == "first-byte":
+                    limit = 1
                 elif fault.verb is Verb.LOSE and fault.argument == "in-body":
                     limit = -1
                 elif await self._stopped(connection, armed):
@@ -263,6 +282,7 @@ class Endpoint:
             mail = exchange.notes.get("mail")
             recipients: tuple[str, ...] = getattr(mail, "recipients", ())
             crossing = Crossing(place, None, exchange.operation, exchange.attempt, exchange.key, recipients)
+            crossing.message = exchange.notes.get("message", "")
             armed = self.faults.meet(crossing)
         if armed is None and place in asked:
             armed = Armed(asked[place], met=1, fired=1)
@@ -278,7 +298,7 @@ class Endpoint:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(connection.dropped.wait(), float(armed.fault.argument or 0))
                 return False
-            case Verb.LOSE | Verb.RESET:
+            case Verb.LOSE | Verb.RESET | Verb.CUT:  # a request that was cut never came whole
                 connection.reset()
                 return True
             case Verb.CLOSE:
@@ -286,6 +306,15 @@ class Endpoint:
                 return True
             case _:
                 return armed.fault.stage is not None
+
+
+async def _refuse_long(connection: Connection) -> None:
+    """Say that a body is longer than is taken; the caller may still be sending it."""
+    error = Response.of(413, {"error": f"sendtwice takes bodies of at most {MAX_BODY >> 20} MiB"})
+    fields = "".join(f"{name}: {value}\r\n" for name, value in error.headers.items())
+    head = f"HTTP/1.1 413 \r\n{fields}Content-Length: {len(error.body)}\r\nConnection: close\r\n\r\n"
+    connection.write(head.encode() + error.body)
+    await connection.listened_to(within=_LINGER)
 
 
 async def _first(*waits: Awaitable[Any]) -> None:

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import h11
 
-from sendtwice.fake_provider.messages import Response
+from sendtwice.fake_provider.messages import Passed, Response
 
 MAX_BODY = 32 * 1024 * 1024
 _MAX_HEAD = 256 * 1024
@@ -39,11 +39,13 @@ class Missing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a request; the names of its fields are in lower case."""
+    """The head of a request; the names of its fields are in lower case, and in ``written`` as the caller wrote them."""
 
     method: str
     target: str
     headers: tuple[tuple[str, str], ...]
+    written: tuple[str, ...] = ()
+    version: str = "1.1"
 
 
 class Messages:
@@ -59,6 +61,8 @@ class Messages:
         self._head = self._whole = 0  # how long the plain head is, and the message once it is whole
         self._length = 0
         self._keep = True
+        #: Whether there was no body because it was longer than is taken.
+        self.too_long = False
 
     def receive(self, data: bytes) -> None:
         """Take in what was read; nothing at all means the end."""
@@ -104,8 +108,12 @@ class Messages:
         if not isinstance(event, h11.Request):
             return Missing.ALL
         self._method = event.method.decode()
-        headers = tuple((name.decode("ascii").lower(), value.decode("latin-1")) for name, value in event.headers)
-        return Head(self._method, event.target.decode("latin-1"), headers)
+        fields = [(name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers.raw_items()]
+        headers = tuple((name.lower(), value) for name, value in fields)
+        length = dict(headers).get("content-length", "0")
+        self.too_long = length.isdecimal() and int(length) > MAX_BODY
+        written = tuple(name for name, _ in fields)
+        return Head(self._method, event.target.decode("latin-1"), headers, written, event.http_version.decode())
 
     def body(self) -> bytes | Missing:
         """Return the body of the request whose head was returned."""
@@ -115,16 +123,20 @@ class Messages:
                 self._whole = whole
                 return bytes(memoryview(self._data)[self._head : whole])
             return Missing.ALL if self._ended else Missing.MORE
-        while isinstance(event := self._h11.next_event(), h11.Data):
+        while not self.too_long and isinstance(event := self._h11.next_event(), h11.Data):
             self._h11_body += event.data
-            if len(self._h11_body) > MAX_BODY:
-                return Missing.ALL
+            self.too_long = len(self._h11_body) > MAX_BODY
+        if self.too_long:
+            self._h11_body.clear()
+            return Missing.ALL
         if event is h11.NEED_DATA:
             return Missing.MORE
         return bytes(self._h11_body) if isinstance(event, h11.EndOfMessage) else Missing.ALL
 
     def answer(self, response: Response) -> bytes:
         """Return the bytes of the answer to the request that was read."""
+        if isinstance(response, Passed):
+            return self._passed(response)
         if self._h11 is None:
             around = _around_length(response.status, tuple(response.headers.items()), keep=self._keep)
             if around is not None:
@@ -168,6 +180,17 @@ class Messages:
         self._data.clear()
         self._head = self._whole = 0
 
+    def _passed(self, response: Passed) -> bytes:
+        if self._h11 is None:
+            self._keep = keep = self._keep and not response.closes
+        else:
+            # h11 has to know that there was an answer, and says whether the connection goes on.
+            ending = [("Connection", "close")] if response.closes else []
+            self._h11.send(h11.Response(status_code=response.status, headers=[("Content-Length", "0"), *ending]))
+            self._h11.send(h11.EndOfMessage())
+            keep = self._h11.our_state is h11.DONE
+        return response.start + (b"\r\n" if keep else b"Connection: close\r\n\r\n") + response.body
+
     def _h11_answer(self, response: Response) -> bytes:
         assert self._h11 is not None
         headers = [(name.encode(), value.encode("latin-1")) for name, value in response.headers.items()]
@@ -197,10 +220,11 @@ class _Plain:
 def _plain(data: bytes) -> _Plain | None:
     """Read a head, less its last two line ends; None unless it is plain."""
     first, *lines = data.split(b"\r\n")
-    asked, headers = _request_line(first), tuple(field for line in lines if (field := _field(line)) is not None)
-    if asked is None or len(headers) < len(lines):
+    asked, found = _request_line(first), tuple(field for line in lines if (field := _field(line)) is not None)
+    if asked is None or len(found) < len(lines):
         return None
     method, target = asked
+    headers = tuple((name.lower(), value) for name, value in found)
     fields = dict(headers)
     length = fields.get("content-length", "0")
     connection = fields.get("connection", "keep-alive").lower()
@@ -213,7 +237,8 @@ def _plain(data: bytes) -> _Plain | None:
         or method == "CONNECT"
     ):
         return None
-    return _Plain(Head(method, target, headers), int(length), connection != "close")
+    head = Head(method, target, headers, tuple(name for name, _ in found))
+    return _Plain(head, int(length), connection != "close")
 
 
 @lru_cache(maxsize=256)
@@ -225,7 +250,7 @@ def _request_line(line: bytes) -> tuple[str, str] | None:
 @lru_cache(maxsize=1024)
 def _field(line: bytes) -> tuple[str, str] | None:
     match = _FIELD_LINE.fullmatch(line)
-    return None if match is None else (match[1].decode().lower(), match[2].decode("latin-1").strip(" \t"))
+    return None if match is None else (match[1].decode(), match[2].decode("latin-1").strip(" \t"))
 
 
 @lru_cache(maxsize=256)

@@ -7,10 +7,11 @@ once. Waiting is by condition, never by polling.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from sendtwice.fake_provider.watched import Watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +61,13 @@ Listener = Callable[[Delivery], None]
 
 
 @dataclass(slots=True)
-class Ledger:
+class Ledger(Watched):
     """Deliveries in the order of their commits."""
 
     deliveries: list[Delivery] = field(default_factory=list)
     commits: int = 0
+    forgotten: int = 0  # so many of the first deliveries are counted, and not shown any more
     _listeners: list[Listener] = field(default_factory=list)
-    _waiters: set[asyncio.Event] = field(default_factory=set)
 
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener`` for each delivery, inside its commit."""
@@ -76,34 +77,23 @@ class Ledger:
         """Deliver a mail to each of its recipients and return the number of the commit."""
         self.commits += 1
         for recipient in mail.recipients:
-            delivery = Delivery(len(self.deliveries) + 1, self.commits, time.time(), recipient, mail, operation)
+            delivery = Delivery(self.last + 1, self.commits, time.time(), recipient, mail, operation)
             self.deliveries.append(delivery)
             for listener in self._listeners:
                 listener(delivery)
-        for waiter in self._waiters:
-            waiter.set()
+        self.wake()
         return self.commits
 
-    def wake(self) -> None:
-        """Let those who wait look again, though nothing was delivered."""
-        for waiter in self._waiters:
-            waiter.set()
+    @property
+    def last(self) -> int:
+        """The number of the last delivery."""
+        return self.forgotten + len(self.deliveries)
 
     def since(self, number: int) -> list[Delivery]:
-        """Return the deliveries after the one with this number."""
-        return self.deliveries[number:]
+        """Return the deliveries after the one with this number, as far as they are remembered."""
+        return self.deliveries[max(0, number - self.forgotten) :]
 
-    async def wait(self, done: Callable[[], bool], *, timeout: float) -> bool:
-        """Wait until ``done()`` holds, looking again after each commit; False after ``timeout`` seconds."""
-        waiter = asyncio.Event()
-        self._waiters.add(waiter)
-        try:
-            async with asyncio.timeout(timeout):
-                while not done():
-                    waiter.clear()
-                    await waiter.wait()
-        except TimeoutError:
-            return done()
-        finally:
-            self._waiters.discard(waiter)
-        return True
+    def forget(self) -> None:
+        """Keep the count and the numbers, and nothing else, of all deliveries so far."""
+        self.forgotten = self.last
+        self.deliveries.clear()

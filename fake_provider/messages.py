@@ -39,13 +39,18 @@ class once(Generic[_Value]):  # noqa: N801  # it is written like property
 
 @dataclass(frozen=True)
 class Request:
-    """A complete message from a caller; the names of its headers are in lower case."""
+    """A complete message from a caller; the names of its headers are in lower case.
+
+    ``written`` has those names as the caller wrote them, for who passes it on.
+    """
 
     method: str
     target: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
     connection: int = 0
+    written: tuple[str, ...] = ()
+    version: str = "1.1"
 
     # Asked for again and again, by whoever has to do with it: so each is taken apart once.
 
@@ -102,6 +107,17 @@ class Response:
         """Return a JSON answer."""
         body = json.dumps(data, separators=(",", ":")).encode()
         return cls(status, body, {"Content-Type": "application/json", **(headers or {})})
+
+
+@dataclass(frozen=True, slots=True)
+class Passed(Response):
+    """Another server's answer in its own words: ``start`` is all that comes before the empty line and the body.
+
+    ``closes``: the connection ends after it.
+    """
+
+    start: bytes = b""
+    closes: bool = False
 
 
 class Exchange(Protocol):

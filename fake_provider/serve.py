@@ -25,7 +25,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from sendtwice.fake_provider import contracts, dialects
@@ -75,34 +75,60 @@ async def serve(
         webhook_secret=webhook_secret,
         webhook_schedule=_seconds(webhook_schedule),
     )
+    told: dict[str, Any] = {"contract": provider.contract.name}
+    if webhook_url is not None and webhook_secret is None:
+        told["webhook_secret"] = provider.webhook_secret  # nobody could verify anything otherwise
+    later = ("httpx",) if upstream is not None else ()
+    await stand(provider, host, port, told, ready=ready, later=later)
+
+
+class Server(Protocol):
+    """What can be stood up."""
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen, and return the port; OSError when that cannot be."""
+
+    async def stop(self) -> None:
+        """Let go of everything, whether it was started or not."""
+
+
+async def stand(
+    server: Server,
+    host: str,
+    port: int,
+    told: dict[str, Any],
+    *,
+    ready: Ready,
+    later: Sequence[str] = (),
+) -> None:
+    """Start a server, say where it listens and ``told``, and serve until cancelled, SIGTERM or SIGINT.
+
+    Modules that are not needed at once are loaded ``later``.
+    """
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopped.set)
     try:
-        await provider.start(host, port)
+        await server.start(host, port)
     except OSError as error:
-        await provider.stop()
+        await server.stop()
         # The loop puts a sentence of its own into strerror.
         reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
         message = f"cannot be listened on ({reason}); choose another --port, or 0 for a free one"
         raise BadFileError(f"{host}:{port}", message) from None
     try:
-        line = {
-            "ready": True,
-            "url": provider.url,
-            "contract": provider.contract.name,
-            "control": f"{provider.url}/_sendtwice/",
-        }
-        if webhook_url is not None and webhook_secret is None:
-            line["webhook_secret"] = provider.webhook_secret  # nobody could verify anything otherwise
-        ready(line)
-        if upstream is not None:
-            await loop.run_in_executor(None, importlib.import_module, "httpx")
+        ready({"ready": True, "url": server.url, **told, "control": f"{server.url}/_sendtwice/"})
+        for module in later:
+            await loop.run_in_executor(None, importlib.import_module, module)
         await stopped.wait()
     finally:
-        await provider.stop()
+        await server.stop()
 
 
 def _check_address(url: str) -> None:

@@ -24,6 +24,8 @@ def unsent(sock: socket.socket) -> int:
     import fcntl  # noqa: PLC0415  # not on every platform
     import termios  # noqa: PLC0415
 
+    if sock.fileno() < 0:
+        return 0  # it is closed
     try:
         return int(struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0"))[0])
     except OSError:

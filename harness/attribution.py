@@ -9,16 +9,26 @@ the answer is ambiguous and says so. Operations with all tokens equal are a grou
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field, replace
 
 from sendtwice.fake_provider.ledger import Mail
 
+_LENGTH = 12
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 def token(prefix: str) -> str:
     """Return a fresh token: lower case, as local parts get folded, and of one length, so none begins another."""
-    return prefix + "".join(secrets.choice(_ALPHABET) for _ in range(11))
+    return prefix + "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH - 1))
+
+
+def _tokens(prefix: str, text: str) -> Iterator[str]:
+    """Return whatever in a text may be a token."""
+    at = text.find(prefix)
+    while at >= 0:
+        yield text[at : at + _LENGTH]
+        at = text.find(prefix, at + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +65,10 @@ class Match:
 
 @dataclass(slots=True)
 class Attribution:
-    """All operations of a run, by their tokens."""
+    """All operations of a run, by their tokens: many thousands, so a mail's own are looked up, not compared."""
 
     _by_recipient: dict[str, list[Identity]] = field(default_factory=dict)
+    _by_content: dict[str, list[Identity]] = field(default_factory=dict)
     _by_uid: dict[str, Identity] = field(default_factory=dict)
 
     def add(self, identity: Identity) -> Identity:
@@ -66,7 +77,27 @@ class Attribution:
         if known is None:
             self._by_uid[identity.uid] = known = identity
             self._by_recipient.setdefault(identity.recipient, []).append(identity)
+            for part in (identity.content.subject, identity.content.text):
+                self._by_content.setdefault(part, []).append(identity)
         return known
+
+    def set_aside(self, scenario: str, name: str) -> None:
+        """Let the operations of a scenario so far belong to another name: it is played once more."""
+        moved = [replace(known, scenario=name) for known in self._by_uid.values() if known.scenario == scenario]
+        self.forget({scenario})
+        for identity in moved:
+            self.add(identity)
+
+    def forget(self, scenarios: Container[str]) -> None:
+        """Forget the operations of scenarios that are over: a mail that comes for one later is a stray."""
+        self._by_uid = {uid: known for uid, known in self._by_uid.items() if known.scenario not in scenarios}
+        for index in (self._by_recipient, self._by_content):
+            for part, many in list(index.items()):
+                left = [known for known in many if known.scenario not in scenarios]
+                if left:
+                    index[part] = left
+                else:
+                    del index[part]
 
     def identify(self, mail: Mail, recipients: tuple[str, ...] | None = None) -> Match | None:
         """Return the operation that a mail belongs to, or None for a stray."""
@@ -74,10 +105,11 @@ class Attribution:
         found: list[Identity] = []
         for address in recipients or mail.recipients:
             local = address.rpartition("@")[0].lower() or address.lower()
-            found += [i for known, ids in self._by_recipient.items() if known in local for i in ids]
+            found += [i for part in _tokens("r", local) for i in self._by_recipient.get(part, ())]
         if not found:
             # A target that mails a fixed address is still known by what it says.
-            found = [i for i in self._by_uid.values() if i.content.subject in text or i.content.text in text]
+            parts = [*_tokens("s", text), *_tokens("t", text)]
+            found = [i for part in parts for i in self._by_content.get(part, ())]
         if not found:
             return None
         scores = {i: _score(i.content, text) for i in dict.fromkeys(found)}

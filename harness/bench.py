@@ -8,8 +8,11 @@ the mail's own tokens, over the whole run.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import time
 from collections import defaultdict
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,18 +20,20 @@ from urllib.parse import urlsplit
 
 from sendtwice.fake_provider import webhooks
 from sendtwice.fake_provider.contracts import Contract
-from sendtwice.fake_provider.faults import Crossing, Fault, Faults
+from sendtwice.fake_provider.faults import Crossing, Fault, Faults, Place
 from sendtwice.fake_provider.http import current_connection
 from sendtwice.fake_provider.ledger import Delivery, Mail
 from sendtwice.fake_provider.provider import FakeProvider
-from sendtwice.harness import placeholders
+from sendtwice.harness import clocks, placeholders
 from sendtwice.harness.attribution import Attribution, Identity
 from sendtwice.harness.drivers.caller import Caller
 from sendtwice.harness.drivers.wire import decoded, tls_context
+from sendtwice.harness.edges.store import StoreEdge
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.history import Kind, Recorder
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.launch import External, Launcher
+from sendtwice.harness.launch.container import Containers
 from sendtwice.harness.launch.process import Processes
 from sendtwice.harness.target import TargetBody
 
@@ -52,9 +57,11 @@ class Bench:
         self.target, self.contract, self.folder, self.logs = target, contract, folder, logs
         self.recorder = Recorder()
         self.attribution = Attribution()
-        self.client_faults = Faults(self._fired)
-        self.current: str | None = None
+        self.store_faults = Faults(self.fired)
+        self.stores: list[StoreEdge] = []
+        self.playing: set[str] = set()  # the scenarios that are played now
         self.strays = 0
+        self.clock = clocks.of(target.clock)
         self.clock_offset = 0.0  # how far the target's clock was moved, in seconds
         self._wires: dict[int, _Wire] = defaultdict(lambda: _Wire([]))
         self._attempts: dict[tuple[str, str], itertools.count[int]] = {}
@@ -63,64 +70,125 @@ class Bench:
             edge="client" if target.role == "client" else "provider",
             identify=self.attribution.uid,
             observe=self._observe,
-            notice=self._fired,
+            notice=self.fired,
         )
         self.provider.ledger.subscribe(self._delivered)
         self.webhook_secret = webhooks.make_secret()
         self.launcher: Launcher = External()
         self.values: dict[str, str] = {}
-        self.url = ""
+        self.urls: list[str] = []  # of the target's replicas
         self.driver: Caller | None = None
 
     # -- life ----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start the provider, then the target, and work out its URLs."""
-        await self._start_provider()
+        """Start the provider, the wires to the stores, then the target, and work out its URLs."""
         target = self.target
-        if target.processes:
-            url = target.api.url if target.api else target.consumer.url if target.consumer else "{port}"
-            # A url with a port of its own says where the first process listens.
-            own = None if "{port}" in url else urlsplit(url).port
-            secure = tls_context(verify=False) if url.startswith("https") else None
-            self.launcher = Processes(
-                target.processes, self.folder, self.values, self.logs, first_port=own, first_tls=secure
+        containers: Containers | None = None
+        if target.container is not None:
+            containers = await Containers.prepare(target.container, target.name, self.folder, self.logs)
+            self.launcher = containers
+        await self._start_provider(containers)
+        url = target.api.url if target.api else target.consumer.url if target.consumer else "{port}"
+        # A url with a port of its own says where the process that answers requests listens.
+        own = None if "{port}" in url else urlsplit(url).port
+        secure = tls_context(verify=False) if url.startswith("https") else None
+        if containers is not None:
+            containers.reached(self.values, own, secure)
+        elif target.processes:
+            processes = Processes(
+                target.processes,
+                self.folder,
+                self.values,
+                self.logs,
+                front_port=own,
+                front_tls=secure,
+                surroundings=self.clock,
+                dying=self.callers_die,
             )
-            self.values["port"] = str(self.launcher.port())
-            await self.launcher.start()
+            self.launcher = processes
+            self.values |= processes.addresses
+        await self._start_stores(containers)
+        self.values["port"] = str(self.launcher.ports()[0])
+        await self._start_target()
         verify: bool | str = True
         if target.api is not None and target.role == "api":
-            self.url, verify = self.fill(target.api.url), target.api.verify_tls
+            self.urls, verify = self._replicas(target.api.url), target.api.verify_tls
         elif target.consumer is not None and target.role == "consumer":
-            self.url = self.fill(target.consumer.url)
+            self.urls = self._replicas(target.consumer.url)
         tls = tls_context(verify) if self.url.startswith("https") else None
         self.driver = Caller(
             self.recorder,
-            self.client_faults,
             timeout=target.timing.answers_within,
             tls=tls,
             edge="webhook" if target.role == "consumer" else "client",
         )
 
-    async def _start_provider(self) -> None:
+    def _replicas(self, url: str) -> list[str]:
+        """Return the URL of each instance of the target."""
+        return [self.fill(url.replace("{port}", str(port))) for port in self.launcher.ports()]
+
+    @property
+    def url(self) -> str:
+        """Where the target is; its first instance, when it has several."""
+        return self.urls[0] if self.urls else ""
+
+    def instance(self, number: int) -> str:
+        """Return the URL of one of the target's instances, counted from 1, and round again after the last."""
+        return self.urls[(number - 1) % len(self.urls)] if self.urls else ""
+
+    async def _start_target(self) -> None:
+        """Start what the target file starts; a store may be among it, so only then can one be missed."""
+        failure: HarnessError | None = None
+        try:
+            await self.launcher.start()
+        except HarnessError as error:
+            failure = error
+        absent = [words for store in self.stores if (words := await store.complaint()) is not None]
+        if absent:
+            raise HarnessError("; ".join([*([str(failure)] if failure else []), *absent])) from None
+        if failure is not None:
+            raise failure
+
+    async def _start_stores(self, containers: Containers | None) -> None:
+        for name, store in self.target.store.items():
+            edge = StoreEdge(name, self.fill(store.upstream), store.protocol, self.store_faults, self._stored)
+            self.stores.append(edge)
+            address = await edge.start(containers.network.here if containers is not None else "127.0.0.1")
+            self.values[f"store.{name}"] = containers.network.seen(address) if containers is not None else address
+
+    @property
+    def alone(self) -> str | None:
+        """The scenario that whatever happens belongs to; None when none is played, or several are."""
+        return next(iter(self.playing)) if len(self.playing) == 1 else None
+
+    def _stored(self, place: Place, store: str, message: str, connection: int) -> None:
+        """Note a message between the target and one of its stores."""
+        self.recorder.record(Kind(place), scenario=self.alone, connection=connection, store=store, message=message)
+
+    async def _start_provider(self, containers: Containers | None) -> None:
         settings = self.target.provider
+        bind, advertise = settings.bind, settings.advertise
+        if containers is not None:
+            bind, advertise = await containers.network.provider_place(settings)
         port = settings.port
-        if port == 0 and not self.target.processes and self.target.role != "client":
+        if port == 0 and not self.target.started and self.target.role != "client":
             port = DEFAULT_PROVIDER_PORT
         try:
-            await self.provider.start(settings.bind, port)
+            await self.provider.start(bind, port)
         except OSError as error:
             raise HarnessError(
-                f"the fake provider cannot listen on {settings.bind}:{port} ({error.strerror}); "
+                f"the fake provider cannot listen on {bind}:{port} ({error.strerror}); "
                 "end what listens there, or set target.provider.port"
             ) from None
         url = self.provider.url
-        if settings.advertise is not None:
-            url = "http://" + settings.advertise.replace("{port}", str(self.provider.port))
+        if advertise is not None:
+            url = "http://" + advertise.replace("{port}", str(self.provider.port))
         self.values = {
             "provider_url": url,
             "api_url": url,
             "webhook_secret": self.webhook_secret,
+            "clock_offset": "0",
         }
 
     async def stop(self) -> None:
@@ -128,9 +196,26 @@ class Bench:
         try:
             await self.launcher.stop()
         finally:
+            self.clock.close()
+            for store in self.stores:
+                await store.stop()
             await self.provider.stop()
             for _ in range(5):  # let the loop close what was closed
                 await asyncio.sleep(0)
+
+    @contextlib.asynccontextmanager
+    async def callers_die(self) -> AsyncIterator[None]:
+        """Discard what processes that die inside this block had sent, and the provider or a store not yet taken."""
+        async with contextlib.AsyncExitStack() as frozen:
+            await frozen.enter_async_context(self.provider.endpoint.callers_die())
+            for store in self.stores:
+                await frozen.enter_async_context(store.callers_die())
+            yield
+
+    @property
+    def signing_time(self) -> int:
+        """The time for a signature: one that is old by the target's own clock would be refused."""
+        return int(time.time() + (self.clock_offset if self.clock.whole else 0.0))
 
     @property
     def approval(self) -> bool:
@@ -154,11 +239,16 @@ class Bench:
         except placeholders.MissingEnvironmentError as error:
             raise HarnessError(str(error)) from None
 
+    def forget(self) -> None:
+        """Forget what the provider remembers of what is over, and the connections that it came by."""
+        self.provider.forget()
+        self._wires.clear()
+
     def check_alive(self) -> None:
         """Raise when the target has ended by itself."""
         words = self.launcher.died()
         if words is not None:
-            self.recorder.record(Kind.DIED, scenario=self.current, detail=words)
+            self.recorder.record(Kind.DIED, scenario=self.alone, detail=words)
             raise HarnessError(words)
 
     # -- what the wires announce -----------------------------------------------------------------------------------
@@ -169,7 +259,7 @@ class Bench:
 
     def _observe(self, kind: str, /, **fields: Any) -> None:
         identity = self.identity(fields.get("operation"))
-        scenario = identity.scenario if identity else self.current
+        scenario = identity.scenario if identity else self.alone
         operation = identity.operation if identity else None
         connection = fields.get("connection")
         wire = self._wires[connection or 0]
@@ -233,17 +323,20 @@ class Bench:
             body=decoded(response.body),
         )
 
-    def _fired(self, fault: Fault, crossing: Crossing) -> None:
+    def fired(self, fault: Fault, crossing: Crossing) -> None:
+        """Note that a fault has fired."""
         identity = self.identity(crossing.operation)
+        known: dict[str, Any] = {"stage": fault.stage, "store": crossing.store, "message": crossing.message}
         self.recorder.record(
             Kind.FIRED,
-            scenario=identity.scenario if identity else self.current,
+            scenario=identity.scenario if identity else fault.owner or self.alone,
             operation=identity.operation if identity else crossing.operation,
             attempt=crossing.attempt,
             fault=str(fault),
             place=fault.place.value,
             verb=fault.verb.value,
             argument=fault.argument,
+            **{name: value for name, value in known.items() if value},
         )
         self.provider.ledger.wake()  # a fault that ends a hand-over ends a wait as well
 

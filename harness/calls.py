@@ -1,4 +1,4 @@
-"""Requests to the target that are no sends: its calls, its clock, and the provider's own events."""
+"""Requests to the target that are no sends: its calls, and the provider's own events."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import h11
 
 from sendtwice.fake_provider import webhooks
-from sendtwice.fake_provider.contracts import Contract
-from sendtwice.fake_provider.contracts.model import as_claims
 from sendtwice.harness import placeholders
 from sendtwice.harness.drivers.wire import Wire, decoded, serialise
 from sendtwice.harness.errors import ScenarioError
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge.classes import answer_id
 from sendtwice.harness.live import Plan
-from sendtwice.harness.steps import Advance, Call
+from sendtwice.harness.steps import Call
 from sendtwice.harness.target import CallOf, Sender
 
 if TYPE_CHECKING:
@@ -84,48 +82,6 @@ async def _call(bench: Bench, settings: CallOf, headers: Mapping[str, str], id: 
     return await request(bench, bench.url, settings.method, path, headers, body)
 
 
-async def advance(bench: Bench, step: Advance, scenario: str) -> None:
-    """Move the target's clock forward, by seconds or by what a claim of the contract says."""
-    seconds = (step.by if isinstance(step.by, float) else seconds_of(bench.contract, step.by) or 0.0) + step.plus
-    await _move(bench, seconds)
-    bench.clock_offset += seconds
-    bench.recorder.record(Kind.ADVANCED, scenario=scenario, seconds=seconds)
-
-
-async def restarted(bench: Bench) -> None:
-    """Move the clock of a restarted target to where it was, unless it kept its time."""
-    clock = bench.target.clock
-    if clock is not None and clock.kind == "http" and not clock.keeps and bench.clock_offset:
-        await _move(bench, bench.clock_offset)
-
-
-async def _move(bench: Bench, seconds: float) -> None:
-    clock = bench.target.clock
-    assert clock is not None
-    url = urlsplit(bench.fill(clock.url))
-    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    body = json.dumps(_numbered(clock.body, seconds)).encode()
-    status, _ = await request(bench, f"{url.scheme}://{url.netloc}", clock.method, path, clock.headers, body)
-    if not 200 <= status < 300:
-        raise ScenarioError(f"the target's clock could not be moved: {clock.method} {clock.url} answered {status}")
-
-
-def seconds_of(contract: Contract, path: str) -> float | None:
-    """Return the number that a claim of seconds has, or None."""
-    claim = as_claims(contract).get(path)
-    value = claim.value if claim is not None and claim.judged else None
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _numbered(template: Any, seconds: float) -> Any:
-    """Fill ``{seconds}`` as a number where it stands alone."""
-    if template == "{seconds}":
-        return seconds
-    if isinstance(template, dict):
-        return {name: _numbered(item, seconds) for name, item in template.items()}
-    return placeholders.fill(template, {"seconds": f"{seconds:g}"})
-
-
 async def report(bench: Bench, operation: str, plan: Plan, sender: str, scenario: str) -> None:
     """Tell the target what became of a mail, as its provider's webhook does: it was delivered."""
     settings = bench.target.webhooks
@@ -150,7 +106,7 @@ async def report(bench: Bench, operation: str, plan: Plan, sender: str, scenario
     headers: dict[str, str] = {}
     if settings.signature == "standard":
         secret = bench.fill(settings.secret)
-        headers = webhooks.sign(secret, f"evt_{plan.name}_{plan.uid}", int(time.time()), body)
+        headers = webhooks.sign(secret, f"evt_{plan.name}_{plan.uid}", bench.signing_time, body)
     url = urlsplit(bench.fill(settings.url))
     status, _ = await request(bench, f"{url.scheme}://{url.netloc}", "POST", url.path or "/", headers, body)
     bench.recorder.record(Kind.REPORTED, scenario=scenario, operation=operation, status=status, type=event["type"])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import click
 
+from sendtwice.harness.fault_specs import STORE
 from sendtwice.harness.nearest import nearest
 from sendtwice.harness.scenario import Scenario, catalogue
 from sendtwice.harness.selection import tags_of
@@ -15,6 +16,7 @@ from sendtwice.harness.steps import (
     AdvanceStep,
     CallStep,
     CrashStep,
+    HoldStep,
     NotifyStep,
     PauseStep,
     RestartStep,
@@ -62,6 +64,10 @@ def needs_of(scenario: Scenario) -> list[str]:
             found.append("[target.webhooks]")
         elif isinstance(step, PauseStep | ResumeStep):
             found.append("a target that can be paused, which none can yet")
+        specs = [step.hold] if isinstance(step, HoldStep) else []
+        specs += [spec for item in items_of(step) for spec in getattr(item, "at", ())]
+        if any(spec.crossing in STORE for spec in specs):
+            found.append("a store behind sendtwice ([target.store.NAME])")
         for item in items_of(step):
             by, via = getattr(item, "by", None), getattr(item, "via", None)
             if by not in (None, "main"):

@@ -6,6 +6,7 @@ Only click is imported here; a command loads what it needs when it is called, so
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 import click
@@ -22,6 +23,12 @@ Exit status (4 before 2 before 1 before 3):
   2  usage: a bad argument, file, contract or scenario
   3  no finding, but something was inconclusive
   4  sendtwice could not do its work: the target did not start, died, or failed the canary
+"""
+
+_PROVEN = """\b
+Exit status:
+  0  all of them do; what is not here is listed
+  4  something does not do what it is called
 """
 
 
@@ -42,6 +49,13 @@ def main() -> None:
 @option("--smoke", is_flag=True, help="Only a handful of quick windows (--tag smoke).")
 @option("--contract", metavar="NAME|FILE", help="Judge by this contract instead of the target file's.")
 @option("--seed", type=int, default=1, show_default=True, help="For whatever is drawn at random.")
+@option(
+    "--jobs",
+    type=click.IntRange(1, 32),
+    default=4,
+    show_default=True,
+    help="Scenarios played side by side, where they can be; 1 plays one after another.",
+)
 @option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure.")
 @option("--last-failed", is_flag=True, help="Only what failed in the last run.")
 @option(
@@ -77,6 +91,45 @@ def run(**given: Any) -> int:
     from sendtwice.harness import cli_run  # noqa: PLC0415
 
     return cli_run.run(**given)
+
+
+@main.command(epilog=_EXIT)
+@_TARGET
+@option("--contract", metavar="NAME|FILE", help="Judge by this contract instead of the target file's.")
+@option(
+    "--budget",
+    type=Seconds(none=True),
+    metavar="S",
+    default=300,
+    show_default=True,
+    help="End after S seconds, and say what was not played; 0 goes on to the end.",
+)
+@option(
+    "--faults",
+    type=click.IntRange(1, 2),
+    default=2,
+    show_default=True,
+    help="One fault in a plan, or one and then two.",
+)
+@option("--jobs", type=click.IntRange(1, 64), default=16, show_default=True, help="Plans played side by side.")
+@option(
+    "--watch",
+    type=Seconds(none=True),
+    metavar="S",
+    default=1,
+    show_default=True,
+    help="Wait so long for late mails where the target file does not say retries_for.",
+)
+@reporting
+def explore(**given: Any) -> int:
+    """Go through the windows of a target one by one: every fault at every crossing of its wires.
+
+    The crossings are found by playing. What breaks a promise is played again before it is reported, made smaller, and
+    saved; the table says what was covered.
+    """
+    from sendtwice.harness import cli_explore  # noqa: PLC0415
+
+    return cli_explore.explore(**given)
 
 
 @main.command()
@@ -178,6 +231,44 @@ def serve(
             webhook_schedule=webhook_schedule,
         )
     )
+
+
+@main.command()
+@option("--upstream", metavar="URL", required=True, help="The API to stand in front of.")
+@option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@option("--port", type=click.IntRange(0, 65535), default=8026, show_default=True, help="0 for a free one.")
+@option("--tls", is_flag=True, help="Listen with TLS, by a certificate that is made at the start.")
+@option("--tls-cert", metavar="FILE", type=click.Path(path_type=Path), help="Listen with TLS, by this certificate.")
+@option("--tls-key", metavar="FILE", type=click.Path(path_type=Path), help="Its key, if that is in another file.")
+@option("--ca", metavar="FILE", type=click.Path(path_type=Path), help="Trust an https upstream by this authority.")
+@option("--insecure", is_flag=True, help="Trust any https upstream.")
+@option("--allow-remote", is_flag=True, help="Send to an upstream that is not on this machine.")
+@option(
+    "--key-header",
+    metavar="NAME",
+    default="Idempotency-Key",
+    show_default=True,
+    help="The header by which requests belong together.",
+)
+@option("--keep-host", is_flag=True, help="Pass on the caller's Host instead of the upstream's.")
+def proxy(**given: Any) -> None:
+    """Stand between any two systems that speak HTTP, with the faults of the control API."""
+    import asyncio  # noqa: PLC0415
+
+    from sendtwice.harness.edges import proxy as standing  # noqa: PLC0415
+
+    asyncio.run(standing.serve(**given))
+
+
+@main.command(epilog=_PROVEN)
+@option("--json", "json_file", metavar="FILE", envvar="SENDTWICE_JSON", help="Write the result; - is standard output.")
+@option("-q", "--quiet", is_flag=True, help="Only what is not well.")
+@color_option
+def doctor(**given: Any) -> int:
+    """Prove on this machine that every fault does on the wire what it is called, and say what else is here."""
+    from sendtwice.harness.doctor import cli as examining  # noqa: PLC0415
+
+    return examining.doctor(**given)
 
 
 @main.command()

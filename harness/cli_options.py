@@ -38,11 +38,16 @@ class Seconds(click.types.FloatParamType):
 
     name = "seconds"
 
+    def __init__(self, *, none: bool = False) -> None:
+        """``none``: whether 0 is a number of seconds too."""
+        self._none = none
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Take a number that can be waited for."""
         seconds = float(super().convert(value, param, ctx))
-        if not 0 < seconds <= 86_400:
-            self.fail(f"{value!r} is no number of seconds above 0, up to a day (86400).", param, ctx)
+        if not 0 < seconds <= 86_400 and not (self._none and seconds == 0):
+            least = "from 0" if self._none else "above 0"
+            self.fail(f"{value!r} is no number of seconds {least}, up to a day (86400).", param, ctx)
         return seconds
 
 

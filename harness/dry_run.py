@@ -21,8 +21,10 @@ def lines(target: Target, contract: Contract, scenarios: Sequence[Scenario], set
     yield f"dry run: nothing is contacted; a run would play {len(chosen)} of {len(scenarios)} scenarios"
     yield f"target: {body.name}, role {body.role}, contract {contract.name}"
     for process in body.processes:
-        yield f"starts: {' '.join(process.command)}" + (f" (as {process.name})" if len(body.processes) > 1 else "")
-    if not body.processes and body.role != "client":
+        yield f"starts: {process.described}" + (f" (as {process.name})" if len(body.processes) > 1 else "")
+    if body.container is not None:
+        yield f"starts: {body.container.described}"
+    if not body.started and body.role != "client":
         yield "starts: nothing; the target must already run"
     where = _whom(target, contract)
     yield f"sends to: {where}"

@@ -8,10 +8,12 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from sendtwice.fake_provider.contracts import AnswerClass
-from sendtwice.fake_provider.faults import ARGUMENT, STAGES, VERBS, Fault, Place, Verb
+from sendtwice.fake_provider.faults import ARGUMENT, STAGED, VERBS, Fault, Place, Verb
 
 #: Where client.response is lost: see DESIGN, "Faults".
 LOSE_AT = ("before-answer", "first-byte", "in-body")
+#: The wire between a target and its store.
+STORE = (Place.STORE_REQUEST, Place.STORE_RESPONSE)
 #: Seconds: a day. Nobody waits longer for a test, and infinity is a slip.
 LONGEST = 86_400.0
 
@@ -41,7 +43,7 @@ def _whole(argument: str | float | None) -> bool:
 
 
 class FaultSpec(Strict):
-    """A fault as a scenario names it."""
+    """A fault as a scenario names it. ``store`` and ``message`` choose among the messages to stores."""
 
     crossing: Place
     verb: Verb
@@ -51,16 +53,21 @@ class FaultSpec(Strict):
     times: int = Field(default=1, ge=1)
     stage: str | None = None
     label: str | None = None
+    store: str | None = None
+    message: str | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.verb not in VERBS[self.crossing]:
             known = ", ".join(sorted(VERBS[self.crossing]))
             raise ValueError(f"{self.crossing} cannot be hit by {self.verb.value!r}; it knows: {known}")
-        if self.stage is not None and self.stage not in STAGES:
-            raise ValueError(f"stage {self.stage!r} is unknown; known: {', '.join(STAGES)}")
-        if self.stage is not None and self.crossing is not Place.PROVIDER_REQUEST:
-            raise ValueError("a stage belongs to provider.request; leave it out")
+        stages = STAGED.get(self.crossing, ())
+        if self.stage is not None and not stages:
+            raise ValueError(f"a stage belongs to {' or '.join(STAGED)}; leave it out")
+        if self.stage is not None and self.stage not in stages:
+            raise ValueError(f"stage {self.stage!r} is unknown at {self.crossing}; known: {', '.join(stages)}")
+        if self.crossing not in STORE and (self.store is not None or self.message is not None):
+            raise ValueError("store and message choose among store.request and store.response; leave them out")
         number = isinstance(self.argument, int | float)
         match self.verb:
             case Verb.DELAY:
@@ -84,7 +91,12 @@ class FaultSpec(Strict):
         return self
 
     def fault(self, *, operation: str | None, attempt: str | None, key: str | None = None) -> Fault:
-        """Return the fault to arm: provider crossings belong to an operation, client crossings to an attempt."""
+        """Return the fault to arm: provider crossings belong to an operation, client crossings to an attempt.
+
+        Store crossings belong to neither: nobody knows which one a message to the store is for.
+        """
+        if self.crossing in STORE:
+            operation = attempt = None
         by_attempt = attempt is not None and not self.crossing.startswith("provider.")
         return Fault(
             self.crossing,
@@ -97,6 +109,8 @@ class FaultSpec(Strict):
             times=self.times,
             stage=self.stage,
             label=self.hold_label or attempt,
+            store=self.store,
+            message=self.message,
         )
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from sendtwice.harness import calls
+from sendtwice.harness import clocks
+from sendtwice.harness.errors import ScenarioError
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.classes import INDEFINITE, is_definite
@@ -31,9 +32,11 @@ async def finish(play: Play, name: str) -> None:
     limit, moved = (FINISH_IN_DOUBT if doubtful else FINISH_FOR), 0.0
     if doubtful and lease is not None and lease <= LONGEST_LEASE:
         limit = lease + 2
-    elif doubtful and lease is not None and play.bench.target.clock is not None:
+    elif doubtful and lease is not None and clocks.movable(play.bench.target, in_flight=True):
+        if play.bench.alone is None:
+            raise ScenarioError("the lease can be waited out only by moving the clock, which others are using")
         moved = lease + 1
-        await calls.advance(play.bench, Advance(by=moved), play.scenario.id)
+        await clocks.advance(play.bench, Advance(by=moved), play.scenario.id)
     started, pause = play.bench.recorder.now(), _PAUSE
     for n in range(1, 1000):
         again = play.begin(play.names.retry(f"{name}~{n}", plan))

@@ -7,9 +7,10 @@ share one clock and one counter. Everything that comes later (judge, reports, re
 from __future__ import annotations
 
 import base64
+import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -25,6 +26,8 @@ class Kind(StrEnum):
     PROVIDER_RESPONSE = "provider.response"
     WEBHOOK_REQUEST = "webhook.request"
     WEBHOOK_RESPONSE = "webhook.response"
+    STORE_REQUEST = "store.request"  # a message of the target to its store: no operation is known there
+    STORE_RESPONSE = "store.response"
     UNREAD = "unread"  # the target reset a connection on which an answer was written
     DISCARDED = "discarded"  # a dead caller's message, never committed
     DELIVERY = "delivery"
@@ -34,6 +37,9 @@ class Kind(StrEnum):
     UNFIRED = "fault.unfired"
     CRASH = "target.crash"
     RESTART = "target.restart"
+    PAUSE = "target.pause"  # SIGSTOP
+    RESUME = "target.resume"
+    STOP = "target.stop"  # it was asked to end (SIGTERM); the RESTART's ``willingly`` says whether it did
     ADVANCED = "target.advanced"  # its clock was moved
     DIED = "target.died"
     CALL = "call"
@@ -93,7 +99,7 @@ class Recorder:
     def __init__(self) -> None:
         """Start the clock of a run."""
         self._zero = time.monotonic()
-        self.events: list[Event] = []
+        self._numbers = itertools.count(1)
         self._by_scenario: dict[str | None, list[Event]] = {}
         self._listeners: list[Callable[[Event], None]] = []
 
@@ -116,12 +122,24 @@ class Recorder:
         **data: Any,
     ) -> Event:
         """Append one event."""
-        event = Event(len(self.events) + 1, self.now(), kind, scenario, operation, attempt, connection, data)
-        self.events.append(event)
+        event = Event(next(self._numbers), self.now(), kind, scenario, operation, attempt, connection, data)
         self._by_scenario.setdefault(scenario, []).append(event)
         for listener in self._listeners:
             listener(event)
         return event
+
+    def set_aside(self, scenario: str, name: str) -> None:
+        """Give what was recorded of a scenario so far another name: it is played once more."""
+        self._by_scenario[name] = [replace(event, scenario=name) for event in self._by_scenario.pop(scenario, ())]
+
+    def forget(self, scenario: str | None) -> None:
+        """Forget what was recorded of a scenario that is over and judged; what comes later is recorded again."""
+        self._by_scenario.pop(scenario, None)
+
+    @property
+    def events(self) -> list[Event]:
+        """Everything that is remembered, in order."""
+        return sorted((e for many in self._by_scenario.values() for e in many), key=lambda event: event.seq)
 
     def of(self, scenario: str | None) -> list[Event]:
         """Return the events of one scenario, in order; late ones included."""

@@ -23,7 +23,8 @@ def check(path: Path) -> None:
 
 def check_entries(target: Target, scenarios: Iterable[str]) -> None:
     """Raise :class:`BadFileError` for an entry that can never match: its deviation would fail the run unexplained."""
-    ids = sorted(set(scenarios))
+    # What `sendtwice explore` finds is called by its rule; both commands read the same file.
+    ids = sorted({*scenarios, *(f"explore.{rule}" for rule in RULES)})
     for number, entry in enumerate(target.known):
         if not fnmatch.filter(ids, entry.scenario):
             message = f"{entry.scenario!r} fits no scenario; {nearest(entry.scenario, ids)}"

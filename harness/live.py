@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,6 +33,7 @@ class Plan:
     via: str | None = None
     batch: bool = False
     dry_run: bool = False
+    replica: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +57,12 @@ class Names:
         self.first_sent: dict[str, float] = {}
         self._tokens: dict[str, str] = {}
         self._contents: dict[str, Content] = {}
+        self._turns = itertools.count(1)
         self._declared: set[tuple[str, str]] = set()
+
+    def turn(self) -> int:
+        """Return whose turn it is among the target's instances: each attempt asks the next one."""
+        return next(self._turns)
 
     def send(self, step: Send) -> Plan:
         """Return the plan of a send."""
@@ -70,6 +77,7 @@ class Names:
         plan.batch = step.items is not None or (like is not None and like.batch and step.recipients is None)
         plan.via = self.route if step.via == "each" else step.via or (like.via if like else None)
         plan.dry_run = step.dry_run
+        plan.replica = step.replica
         return plan
 
     def operate(self, step: Operate | Notify) -> Plan:
@@ -102,7 +110,7 @@ class Names:
 
     def retry(self, name: str, of: Plan) -> Plan:
         """Return the plan of the same request again."""
-        plan = self.plans[name] = replace(of, name=name)
+        plan = self.plans[name] = replace(of, name=name, replica=None)
         return plan
 
     def _plan(

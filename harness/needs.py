@@ -7,16 +7,14 @@ from pathlib import Path
 
 from sendtwice.fake_provider.contracts import Contract
 from sendtwice.fake_provider.contracts.model import as_claims
-from sendtwice.fake_provider.faults import Place
 from sendtwice.harness import forms, placeholders
-from sendtwice.harness.calls import seconds_of
+from sendtwice.harness.clocks import needs as clock_needs
 from sendtwice.harness.drivers.api import other_route
-from sendtwice.harness.fault_specs import FaultSpec
+from sendtwice.harness.fault_specs import STORE, FaultSpec
 from sendtwice.harness.requests import has_mails
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.sends import Burst, Form, Key, Send
 from sendtwice.harness.steps import (
-    AdvanceStep,
     CallStep,
     CrashStep,
     FinishStep,
@@ -28,13 +26,12 @@ from sendtwice.harness.steps import (
     RestartStep,
     ResumeStep,
     SendStep,
+    StopStep,
 )
-from sendtwice.harness.target import Sender, TargetBody
+from sendtwice.harness.target import Sender, TargetBody, front_of
 
 #: Senders that need a table of their own in the target file.
 _DEFAULT_SENDER = "main"
-#: The wire between a target and its store.
-STORE = (Place.STORE_REQUEST, Place.STORE_RESPONSE)
 #: Other bytes that every JSON parser reads as the same; the other forms may be refused where nobody declares them.
 _ALWAYS_GOOD = ("field-order", "whitespace", "escapes")
 
@@ -54,22 +51,24 @@ def _missing(scenario: Scenario, target: TargetBody, contract: Contract) -> Iter
     if scenario.each is not None and scenario.route is None:
         takes = "that takes a key" if scenario.each == "keyed-route" else "that ignores keys"
         yield f"contract {contract.name} has no other route {takes}: routes"
+    yield from clock_needs.missing(scenario, target, contract)
     for step in scenario.steps:
-        if isinstance(step, CrashStep | RestartStep):
-            if not target.processes:
+        if isinstance(step, CrashStep | RestartStep | StopStep | PauseStep | ResumeStep) and target.started:
+            yield from _process(next(iter(step.model_dump().values())), target)
+        if isinstance(step, CrashStep | RestartStep | StopStep):
+            if not target.started:
                 yield "the target cannot be killed and restarted: give it [target.start]"
-            elif not all(process.keeps_state for process in target.processes):
-                yield "the target forgets everything when it restarts: target.start.keeps_state is false"
+            elif not target.keeps_state:
+                where = "start" if target.container is None else "container"
+                yield f"the target forgets everything when it restarts: target.{where}.keeps_state is false"
         elif isinstance(step, CallStep) and step.call.name not in target.calls:
             yield f"no call {step.call.name!r}: add [target.calls.{step.call.name}]"
-        elif isinstance(step, AdvanceStep):
-            yield from _clock(step, target, contract)
-        elif isinstance(step, PauseStep | ResumeStep):
-            yield "a target cannot be paused yet"
+        elif isinstance(step, PauseStep | ResumeStep) and not target.started:
+            yield "the target cannot be paused: give it [target.start]"
         elif isinstance(step, NotifyStep) and target.role == "api" and target.webhooks is None:
             yield "the provider's events have nowhere to go: add [target.webhooks]"
-        if any(spec.crossing in STORE for spec in _faults(step)):
-            yield "the target's store cannot be held yet"
+        for spec in _faults(step):
+            yield from _store(spec, target)
         for send in _sends(step):
             yield from _send(send, target, contract)
 
@@ -81,11 +80,22 @@ def _faults(step: object) -> Iterator[FaultSpec]:
         yield from send.at
 
 
-def _clock(step: AdvanceStep, target: TargetBody, contract: Contract) -> Iterator[str]:
-    if target.clock is None or target.clock.kind == "none":
-        yield "the target's clock cannot be moved: add [target.clock]"
-    if isinstance(step.advance.by, str) and seconds_of(contract, step.advance.by) is None:
-        yield f"contract {contract.name} does not say: {step.advance.by}"
+def _store(spec: FaultSpec, target: TargetBody) -> Iterator[str]:
+    if spec.crossing in STORE and not target.store:
+        yield "no wire of the target to its store is held: add [target.store.NAME]"
+    elif spec.store is not None and spec.store not in target.store:
+        yield f"no store {spec.store!r}: add [target.store.{spec.store}]"
+
+
+def _process(name: str, target: TargetBody) -> Iterator[str]:
+    """Return why a target has no process of a name: ``target``, one of its instances (``target.2``), or another."""
+    front = front_of(target.processes)
+    base, _, number = name.rpartition(".")
+    if number.isdigit() and base in ("target", front.name if front is not None else "target"):
+        if int(number) > target.replicas:
+            yield f"the target has no instance number {number}: target.start.replicas"
+    elif name != "target" and all(name != one.name for one in target.processes):
+        yield f"the target has no process {name!r}: add [[target.process]] with this name"
 
 
 def _relies_on_keys(scenario: Scenario) -> bool:
@@ -142,6 +152,8 @@ def _send(send: Send, target: TargetBody, contract: Contract) -> Iterator[str]:
         yield f"contract {contract.name} does not say: fingerprint.excluded"
     if send.change.first_sent is not None and contract.key.first_sent is None:
         yield f"contract {contract.name} has no asserted time of the first attempt: key.first_sent"
+    if send.replica is not None and send.replica > target.replicas:
+        yield f"the target has no instance number {send.replica}: target.start.replicas"
     if send.dry_run and contract.dry_run is None:
         yield f"contract {contract.name} has no dry run: dry_run"
     if isinstance(send.key, Key):

@@ -26,6 +26,8 @@ AT_START = frozenset(
         "python",
         "state",
         "folder",
+        "replica",
+        "clock_offset",
     }
 )
 #: Filled in for every request, beside the values of the sender.
@@ -64,7 +66,7 @@ def names(template: Any) -> set[str]:
 def check(template: Any, known: frozenset[str] | set[str]) -> None:
     """Raise :class:`UnknownPlaceholderError` for the first placeholder that is not known."""
     for name in sorted(names(template)):
-        if not name.startswith(("env:", "store.")) and name not in known:
+        if not name.startswith("env:") and name not in known:
             raise UnknownPlaceholderError(name, known)
 
 

@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sendtwice.fake_provider.faults import Armed, Fault, Place, Verb
-from sendtwice.harness import calls, placeholders
+from sendtwice.fake_provider.faults import Armed, Fault, Faults, Place, Verb
+from sendtwice.harness import calls, clocks, placeholders
 from sendtwice.harness.bench import Bench
 from sendtwice.harness.drivers import api, client, consumer
 from sendtwice.harness.drivers.caller import Flight
 from sendtwice.harness.errors import ScenarioError
 from sendtwice.harness.expectation import as_data
-from sendtwice.harness.fault_specs import FaultSpec
+from sendtwice.harness.fault_specs import STORE, FaultSpec
 from sendtwice.harness.finish import finish
 from sendtwice.harness.gates import Gates
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.judge.lost import awaited
+from sendtwice.harness.keeper import Keeper
 from sendtwice.harness.live import Live, Names, Plan
 from sendtwice.harness.overlap import Overlaps
 from sendtwice.harness.scenario import Scenario
@@ -41,12 +43,15 @@ from sendtwice.harness.steps import (
     NotifyStep,
     OperateStep,
     ParallelStep,
+    PauseStep,
     RedeliverStep,
     RedriveStep,
     ReleaseStep,
     RestartStep,
+    ResumeStep,
     SendStep,
     SettleStep,
+    StopStep,
     Until,
     UntilStep,
 )
@@ -66,8 +71,10 @@ class Play:
         self.names = Names(scenario, bench.attribution, bench.recorder, template)
         self.live: dict[str, Live] = {}
         self.gates = Gates(scenario.id, bench.recorder)
+        self.client_faults = Faults(bench.fired)  # on the wires of this scenario's own attempts
         self.tasks: set[asyncio.Task[Any]] = set()
         self.overlaps = Overlaps()
+        self.keeper = Keeper(bench, scenario.id)
 
     async def run(self) -> None:
         """Play all steps, then let go of everything and settle."""
@@ -76,13 +83,19 @@ class Play:
                 self.bench.check_alive()
                 await self._step(step)
             self.gates.let_go()
+            await self.keeper.wake()
             await self.settle()
+            await self._look_at_the_clock()
             self.overlaps.record(self.bench.recorder, self.scenario.id, self.live)
             self._record_expectation(self.scenario.expect, final=True)
         except ScenarioError as error:
             self.record(Kind.VOID, reason=str(error))
         finally:
             await self._end()
+        try:
+            await self.keeper.revive()
+        except ScenarioError as error:
+            self.record(Kind.VOID, reason=str(error))
 
     def record(self, kind: Kind, **data: Any) -> None:
         """Record an event of this scenario."""
@@ -127,13 +140,17 @@ class Play:
                 plans = [live.plan for live in self.live.values() if call.of in (None, live.plan.operation)]
                 await calls.call(self.bench, call, plans[0] if plans else None, self.scenario.id)
             case AdvanceStep(advance=advance):
-                await calls.advance(self.bench, advance, self.scenario.id)
+                await clocks.advance(self.bench, advance, self.scenario.id)
             case CrashStep(crash=name):
                 await self._crash(name)
+            case StopStep(stop=name):
+                await self.keeper.stop(name)
+            case PauseStep(pause=name):
+                await self.keeper.pause(name)
+            case ResumeStep(resume=name):
+                await self.keeper.resume(name)
             case RestartStep(restart=name):
-                await self.bench.launcher.restart(name)
-                await calls.restarted(self.bench)
-                self.record(Kind.RESTART, process=name)
+                await self.keeper.restart(name)
             case FinishStep(finish=name):
                 await finish(self, name)
             case SettleStep():
@@ -201,6 +218,7 @@ class Play:
     def begin(self, plan: Plan, faults: Sequence[FaultSpec] = ()) -> Live:
         """Make an attempt and put its faults on the wires; nothing is sent yet."""
         live = Live(plan, self._flight(plan))
+        live.flight.faults = self.client_faults
         self.live[plan.name] = live
         role = self.bench.target.role
         for spec in faults:
@@ -216,7 +234,9 @@ class Play:
             live.armed.append(armed)
             before_answer = spec.verb is Verb.LOSE and spec.argument in (None, "before-answer")
             if role == "api" and spec.crossing is Place.CLIENT_RESPONSE and before_answer:
-                hold = Fault(Place.PROVIDER_RESPONSE, Verb.HOLD, operation=plan.uid, label=plan.name)
+                hold = Fault(
+                    Place.PROVIDER_RESPONSE, Verb.HOLD, operation=plan.uid, label=plan.name, owner=self.scenario.id
+                )
                 wires = self.bench.provider.faults
                 live.flight.committed = self.gates.arm(hold, wires, label=plan.name, silent=True)
         return live
@@ -226,7 +246,7 @@ class Play:
         if bench.target.role == "client":
             return client.flight(bench, self.scenario.id, plan)
         if bench.target.role == "consumer":
-            return consumer.flight(bench, self.scenario.id, plan)
+            return consumer.flight(bench, self.scenario.id, plan, self.names)
         return api.flight(bench, self.scenario.id, plan, self.names)
 
     async def fly(self, live: Live) -> None:
@@ -248,16 +268,20 @@ class Play:
         return next((p.uid for p in self.names.plans.values() if p.operation == operation), None)
 
     def _arm(self, spec: FaultSpec, *, operation: str | None, attempt: str | None, label: str) -> Armed:
-        fault = spec.fault(operation=operation, attempt=attempt)
+        fault = replace(spec.fault(operation=operation, attempt=attempt), owner=self.scenario.id)
         on_wire = spec.crossing.startswith("provider.") or (
             spec.crossing.startswith("client.") and self.bench.target.role == "client"
         )
-        wires = self.bench.provider.faults if on_wire else self.bench.client_faults
+        if spec.crossing in STORE:
+            wires = self.bench.store_faults
+        else:
+            wires = self.bench.provider.faults if on_wire else self.client_faults
         return self.gates.arm(fault, wires, label=label)
 
     async def _end(self) -> None:
         """Withdraw what is left, and end what is in flight."""
         self.gates.withdraw()
+        await self.keeper.wake()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -320,7 +344,7 @@ class Play:
         # The whole of answers_within: a target may have retries of its own behind an attempt that was lost.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(bench.target.timing.answers_within):
-                await endpoint.idle()
+                await endpoint.idle({live.plan.uid for live in self.live.values()})
                 await bench.provider.emulator.settled()
         arrived = await self._arrived()
         await bench.provider.ledger.wait(lambda: False, timeout=QUIET)
@@ -342,15 +366,19 @@ class Play:
     # -- the rest ------------------------------------------------------------------------------------------------------
 
     async def _crash(self, name: str) -> None:
-        async with self.bench.provider.endpoint.callers_die():
-            # Noted first: the end of what the process was doing must not seem to come before its cause.
-            self.record(Kind.CRASH, process=name)
-            await self.bench.launcher.crash(name)
+        await self.keeper.crash(name)
         if name == "target":
             # What was in flight breaks off at once: the kernel has closed the dead process's sockets.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(2):
                     await asyncio.gather(*(live.flight.ended.wait() for live in self.live.values()))
+
+    async def _look_at_the_clock(self) -> None:
+        """Say that nothing is shown where the target's clock was to move, and did not."""
+        if any(isinstance(step, AdvanceStep) for step in self.scenario.steps):
+            doubt = await self.bench.clock.doubt(self.bench)
+            if doubt is not None:
+                self.record(Kind.VOID, reason=doubt, clock=True)
 
     async def _report(self, item: Notify) -> None:
         """The provider tells of an operation's mail."""

@@ -35,7 +35,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 
 
 #: Steps that mean the whole target when they name no process.
-_WHOLE = ("crash", "restart", "pause", "resume")
+_WHOLE = ("crash", "restart", "stop", "pause", "resume")
 
 
 class Scenario(Strict):
@@ -79,6 +79,14 @@ def load(path: Path | str) -> Scenario:
 def parse(text: str, name: str = "scenario") -> Scenario:
     """Read a scenario from a text."""
     document = parse_yaml(text, name)
+    scenario = validate(Scenario, document)
+    _check_names(scenario, document)
+    return scenario
+
+
+def made_of(data: dict[str, Any]) -> Scenario:
+    """Check a scenario that is plain data already, its names included."""
+    document = Document("scenario", data)
     scenario = validate(Scenario, document)
     _check_names(scenario, document)
     return scenario

@@ -17,7 +17,7 @@ from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.target import Target
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_BARE_STEPS = ("crash", "restart", "pause", "resume", "settle")
+_BARE_STEPS = ("crash", "restart", "stop", "pause", "resume", "settle")
 
 Json = dict[str, Any]
 
@@ -46,7 +46,7 @@ def _scenario() -> Json:
     made = Scenario.model_json_schema(by_alias=True)
     del made["title"]
     parts = made["$defs"]
-    arguments = {"of", "nth", "times", "stage", "label"}
+    arguments = {"of", "nth", "times", "stage", "label", "store", "message"}
     common = {name: parts["FaultSpec"]["properties"][name] for name in arguments}
     parts["FaultAt"] = {"anyOf": [_fault(place.value, verbs, common) for place, verbs in VERBS.items()]}
     parts["Faults"] = {

@@ -72,7 +72,10 @@ class Change(Strict):
 
 
 class Send(Faulty):
-    """One request for an operation. ``via`` is a route of the contract; ``items`` makes it a batch of so many mails."""
+    """One request for an operation. ``via`` is a route of the contract; ``items`` makes it a batch of so many mails.
+
+    ``replica`` is the number of the target's instance that is asked; by default each attempt asks the next one.
+    """
 
     name: str = Field(alias="as")
     op: str | None = None
@@ -81,6 +84,7 @@ class Send(Faulty):
     by: str | None = None
     like: str | None = None
     via: str | None = None
+    replica: int | None = Field(default=None, ge=1, le=9)
     change: Change = Change()
     recipients: int | None = Field(default=None, ge=1, le=50)
     items: int | None = Field(default=None, ge=1, le=1000)

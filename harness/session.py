@@ -18,7 +18,7 @@ import sendtwice
 from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.contracts import Contract, Level
 from sendtwice.fake_provider.documents import BadFileError
-from sendtwice.harness import canary
+from sendtwice.harness import canary, side_by_side
 from sendtwice.harness.bench import Bench
 from sendtwice.harness.effective import assumed_key, effective_contract
 from sendtwice.harness.errors import HarnessError
@@ -45,6 +45,8 @@ from sendtwice.harness.target_checks import check_remote
 
 #: A scenario's usual time, for the estimate in the first line; one with a restart takes longer.
 _USUAL, _RESTART = 0.15, 0.9
+#: What may be found of a target only because it had other things to do; found alone, it counts.
+_HURRIED = {"progress", "no-lost-send"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class Session:
         self.seconds: dict[str, float] = {}
         self.ended_at: dict[str, float] = {}
         self.observed: dict[str, str] = {}
+        self.aside: dict[str, str] = {}  # what was played beside others, showed nothing, and was played again
 
     # -- the run -----------------------------------------------------------------------------------------------------
 
@@ -129,7 +132,7 @@ class Session:
         strays = [e for e in self.bench.recorder.of(None) if e.kind is Kind.STRAY]
         complaint = canary.complaint(events, strays, role)
         if complaint is not None:
-            kept = f" (in {self.settings.output})" if "output" in complaint and self.bench.target.processes else ""
+            kept = f" (in {self.settings.output})" if "output" in complaint and self.bench.target.started else ""
             raise HarnessError(complaint + kept)
 
     def undeclared(self) -> int | None:
@@ -146,10 +149,9 @@ class Session:
         return place if self.bench.target.role == "api" and all(a.id is None for a in facts.attempts) else None
 
     async def _play_all(self) -> None:
-        expected = sum(
-            _USUAL + _RESTART * any("restart" in type(s).model_fields for s in scenario.steps)
-            for scenario in self.chosen
-        )
+        together, alone = side_by_side.split(self.chosen, jobs=self.settings.jobs)
+        restarts = sum("restart" in type(step).model_fields for scenario in alone for step in scenario.steps)
+        expected = _USUAL * (len(together) / self.settings.jobs + len(alone)) + _RESTART * restarts
         watch = self._watch_for()
         self._tell(
             RunStarted(
@@ -161,27 +163,60 @@ class Session:
                 expected + watch,
             )
         )
-        for number, scenario in enumerate(self.chosen, 1):
-            if self._time_is_up():
-                self.skipped.append(
-                    ScenarioResult(scenario.id, scenario.title, Verdict.SKIPPED, "the time limit was reached")
-                )
-                continue
-            self._tell(ScenarioStarted(scenario, number, len(self.chosen)))
-            await self._played(scenario)
-            result = self._judged(scenario)
-            self.results[scenario.id] = result
-            self._tell(ScenarioEnded(result))
-            self.bench.check_alive()
-            if self.settings.fail_fast and result.verdict is Verdict.FAILED:
+        try:
+            await side_by_side.play(together, self._beside_others, jobs=self.settings.jobs, stop=self._enough)
+        except* HarnessError as group:
+            raise group.exceptions[0] from None
+        for scenario in [*(one for one in together if one.id not in self.results), *alone]:
+            if self._enough():
                 break
+            await self._by_itself(scenario)
+        if self._time_is_up():
+            self.skipped += [
+                ScenarioResult(scenario.id, scenario.title, Verdict.SKIPPED, "the time limit was reached")
+                for scenario in self.chosen
+                if scenario.id not in self.results
+            ]
+
+    async def _beside_others(self, scenario: Scenario) -> None:
+        """Play a scenario beside others; one that shows nothing may only have been in the way, and is played again."""
+        self._begin(scenario)
+        await self._played(scenario)
+        result = self._judged(scenario)
+        self.bench.check_alive()
+        hurried = {finding.rule for finding in result.broken} <= _HURRIED
+        if result.verdict in (Verdict.PASSED, Verdict.KNOWN) or (result.verdict is Verdict.FAILED and not hurried):
+            self._end(result)
+            return
+        aside = f"{scenario.id}#beside-others"
+        self.bench.recorder.set_aside(scenario.id, aside)
+        self.bench.attribution.set_aside(scenario.id, aside)
+        self.aside[scenario.id] = aside
+
+    async def _by_itself(self, scenario: Scenario) -> None:
+        self._begin(scenario)
+        await self._played(scenario)
+        self._end(self._judged(scenario))
+        self.bench.check_alive()
+
+    def _begin(self, scenario: Scenario) -> None:
+        self._tell(ScenarioStarted(scenario, len(self.results) + 1, len(self.chosen)))
+
+    def _end(self, result: ScenarioResult) -> None:
+        self.results[result.id] = result
+        self._tell(ScenarioEnded(result))
+
+    def _enough(self) -> bool:
+        """Whether nothing more is played."""
+        failed = any(result.verdict is Verdict.FAILED for result in self.results.values())
+        return self._time_is_up() or (self.settings.fail_fast and failed)
 
     def _time_is_up(self) -> bool:
         limit = self.settings.time_limit
         return limit is not None and self.bench.recorder.now() > limit
 
     async def _played(self, scenario: Scenario) -> None:
-        self.bench.current = scenario.id
+        self.bench.playing.add(scenario.id)
         started = self.bench.recorder.now()
         play = Play(self.bench, scenario)
         limit = self.settings.time_limit
@@ -192,7 +227,7 @@ class Session:
             play.record(Kind.VOID, reason="the time limit was reached while it was played")
         self.ended_at[scenario.id] = self.bench.recorder.now()
         self.seconds[scenario.id] = self.ended_at[scenario.id] - started
-        self.bench.current = None
+        self.bench.playing.discard(scenario.id)
 
     def _watch_for(self) -> float:
         declared = self.target.target.timing.retries_for
@@ -214,15 +249,17 @@ class Session:
 
     # -- judging -----------------------------------------------------------------------------------------------------
 
-    def _judged(self, scenario: Scenario) -> ScenarioResult:
-        events = self.bench.recorder.of(scenario.id)
+    def _judged(self, scenario: Scenario, name: str | None = None) -> ScenarioResult:
+        """Judge a scenario by what was recorded of it; ``name`` where that was set aside."""
+        name = name or scenario.id
+        events = self.bench.recorder.of(name)
         target = self.target.target
         judgement = judge(
             self.contract, events, role=target.role, approval=self.bench.approval, lease=target.timing.lease
         )
         self.observed.update(judgement.observed)
         findings = tuple(self._marked(scenario.id, f) for f in judgement.findings)
-        facts = self.bench.facts(scenario.id)
+        facts = self.bench.facts(name)
         failed = [f for f in findings if f.level is Level.MUST and f.known is None]
         known = [f.known for f in findings if f.known is not None]
         unmet = self._unmet(scenario.id, findings) if self.settings.strict_known else None
@@ -277,6 +314,9 @@ class Session:
             if before is None:
                 continue
             after = self._judged(scenario)
+            late = self._judged(scenario, self.aside[scenario.id]) if scenario.id in self.aside else after
+            if late.verdict is Verdict.FAILED and not {finding.rule for finding in late.broken} <= _HURRIED:
+                after = late
             self.results[scenario.id] = after
             if after.verdict is not before.verdict:
                 self._tell(ScenarioReopened(before, after))
@@ -291,7 +331,7 @@ class Session:
             seed=self.settings.seed,
             started=self.started.isoformat(timespec="seconds"),
             seconds=self.bench.recorder.now(),
-            scenarios=tuple(self.results.values()) + tuple(self.skipped),
+            scenarios=tuple(self.results[s.id] for s in self.chosen if s.id in self.results) + tuple(self.skipped),
             strays=self.bench.strays,
             watched=watched,
             retries_declared=self.target.target.timing.retries_for is not None,
@@ -327,7 +367,8 @@ async def check(target: Target, target_path: Path, scenarios: Sequence[Scenario]
             await session.bench.stop()
     except HarnessError as error:
         return CheckReport(ok=False, lines=[str(error)])
-    lines.append(f"{target.target.name}: started, and the canary arrived")
+    how = f" ({target.target.instances})" if target.target.instances else ""
+    lines.append(f"{target.target.name}: started{how}, and the canary arrived")
     key = assumed_key(target, session.contract)
     if key is not None:
         lines.append(f"key in {key} (assumed; target.api.request.key says where it is)")

@@ -8,7 +8,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """One run's choices. ``scenario``, ``tag`` and ``exclude`` are globs; empty means all."""
+    """One run's choices. ``scenario``, ``tag`` and ``exclude`` are globs; empty means all.
+
+    ``jobs``: so many scenarios are played side by side, where they can be.
+    """
 
     scenario: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()
@@ -20,6 +23,7 @@ class RunSettings:
     require_all: bool = False
     allow_remote: bool = False
     strict_known: bool = False
+    jobs: int = 4
     reports: Path = field(default_factory=lambda: Path("reports"))
     watch: float = 1.0  # seconds at the end of a run when the target file does not say retries_for
 

@@ -218,7 +218,7 @@ class AdvanceStep(Strict):
 
 
 class PauseStep(Strict):
-    """``pause``: SIGSTOP to the target."""
+    """``pause``: SIGSTOP to the target, to one of its processes (``worker``) or of its replicas (``target.2``)."""
 
     pause: str = "target"
 
@@ -229,8 +229,14 @@ class ResumeStep(Strict):
     resume: str = "target"
 
 
+class StopStep(Strict):
+    """``stop``: the target is asked to end (SIGTERM), and ends what it is doing first."""
+
+    stop: str = "target"
+
+
 class CrashStep(Strict):
-    """``crash``: SIGKILL to the target (or to one of its processes)."""
+    """``crash``: SIGKILL to the target (or to one of its processes or replicas)."""
 
     crash: str = "target"
 
@@ -270,6 +276,7 @@ STEPS: dict[str, type[Strict]] = {
     "advance": AdvanceStep,
     "crash": CrashStep,
     "restart": RestartStep,
+    "stop": StopStep,
     "pause": PauseStep,
     "resume": ResumeStep,
     "finish": FinishStep,
@@ -305,6 +312,7 @@ Step = Annotated[
     | Annotated[AdvanceStep, Tag("~advance")]
     | Annotated[CrashStep, Tag("~crash")]
     | Annotated[RestartStep, Tag("~restart")]
+    | Annotated[StopStep, Tag("~stop")]
     | Annotated[PauseStep, Tag("~pause")]
     | Annotated[ResumeStep, Tag("~resume")]
     | Annotated[FinishStep, Tag("~finish")]

@@ -7,7 +7,6 @@ one line that names the file, the place and the remedy.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from sendtwice.fake_provider.documents import BadFileError, Document
 from sendtwice.harness import placeholders
 from sendtwice.harness.judge.rules import RULES
 from sendtwice.harness.nearest import nearest
+from sendtwice.harness.remote import is_loopback, not_allowed
 
 if TYPE_CHECKING:
     from sendtwice.harness.target import Target
@@ -35,6 +35,9 @@ def check(target: Target, document: Document) -> None:
     for where, template, known in _templates(target):
         _check_placeholders(document.path, where, template, known)
     _check_addresses(target, document.path)
+    _check_container(target, document.path)
+    _check_instances(target, document.path)
+    _check_clock(target, document.path)
     if target.target.api is not None:
         _check_senders(target, document.path)
     dialect = target.target.provider.dialect
@@ -102,22 +105,9 @@ def check_remote(target: Target, path: Path | None, allow_remote: bool) -> None:
         return
     if allowed or allow_remote or is_loopback(_filled(url)):
         return
-    remedy = "sendtwice sends there only with --allow-remote"
-    if body.role == "api":
-        remedy += " or target.api.allow_remote = true"
+    also = " or target.api.allow_remote = true" if body.role == "api" else ""
     file = "--url" if path is None else shown(path)
-    raise BadFileError(file, f"{url} is not on this machine; {remedy}", where="" if path is None else where)
-
-
-def is_loopback(url: str) -> bool:
-    """Whether a URL stays on this machine."""
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    raise not_allowed(url, file, where="" if path is None else where, also=also)
 
 
 def is_address(url: str) -> bool:
@@ -167,12 +157,20 @@ def _texts(data: Any, loc: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 def _templates(target: Target) -> Iterator[Place]:
     body = target.target
-    at_start = set(placeholders.AT_START) | {f"port.{p.name}" for p in body.processes}
+    ports = {f"port.{p.name}" for p in body.processes}
+    ports |= {f"port.{p.name}.{n}" for p in body.processes if p.replicas > 1 for n in range(1, p.replicas + 1)}
+    at_start = set(placeholders.AT_START) | ports | {f"store.{name}" for name in body.store}
     per_request = set(placeholders.PER_REQUEST)
     for i, process in enumerate(body.processes):
         where = "target.start" if body.start else f"target.process.{i}"
         yield f"{where}.env", process.env, at_start
         yield f"{where}.command", process.command, at_start
+    if body.container is not None:
+        inside = at_start - {"python", "folder", "clock_offset"}  # these are of this machine's files, or change
+        yield "target.container.env", body.container.env, inside
+        yield "target.container.command", body.container.command, inside
+    for name, store in body.store.items():
+        yield f"target.store.{name}.upstream", store.upstream, ports
     if body.api is not None:
         api = body.api
         for sender in api.senders.values():
@@ -199,6 +197,7 @@ def _templates(target: Target) -> Iterator[Place]:
         yield "target.clock.url", body.clock.url, at_start
         yield "target.clock.headers", body.clock.headers, at_start
         yield "target.clock.body", body.clock.body, {"seconds"}
+        yield "target.clock.command", body.clock.command, at_start | {"seconds"}
     if body.webhooks is not None:
         yield "target.webhooks.url", body.webhooks.url, at_start
         yield "target.webhooks.secret", body.webhooks.secret, at_start
@@ -213,6 +212,57 @@ def _check_placeholders(file: str, where: str, template: Any, known: set[str]) -
         placeholders.check(template, frozenset(known))
     except placeholders.UnknownPlaceholderError as error:
         raise BadFileError(file, str(error), where=where) from None
+
+
+def _check_container(target: Target, file: str) -> None:
+    """What a container is made of must be there, and its port known where the engine publishes it."""
+    body = target.target
+    container = body.container
+    if container is None:
+        return
+    for name, path in (("build", container.build), ("compose", container.compose)):
+        if path is not None and not (Path(file).parent / path).exists():
+            where = f"target.container.{name}"
+            raise BadFileError(file, f"{path!r} does not exist; its path starts at this file's folder", where=where)
+    url = body.api.url if body.api else body.consumer.url if body.consumer else ""
+    if container.compose and container.network != "host" and container.port is None and "{port}" in url:
+        raise BadFileError(
+            file,
+            "is missing; say where the service listens, so that {port} leads there, or name the port that the compose "
+            "file publishes in the target's url",
+            where="target.container.port",
+        )
+
+
+def _check_clock(target: Target, file: str) -> None:
+    """Whose clock a kind cannot move: what is not started here, or started anew for each operation."""
+    body = target.target
+    if body.clock is None or body.clock.kind not in ("faketime", "restart"):
+        return
+    whose = None
+    if body.container is not None:
+        whose = "a container's is moved by http or command"
+    elif body.role == "client":
+        whose = "a client's program is started for each operation, and its clock is moved by http or command"
+    if whose is not None:
+        raise BadFileError(
+            file, f"{body.clock.kind!r} moves the clock of a process here; {whose}", where="target.clock.kind"
+        )
+
+
+def _check_instances(target: Target, file: str) -> None:
+    """Instances on one port cannot be, and behind one address an attempt could not choose between them."""
+    body = target.target
+    url, where = (body.api.url, "target.api.url") if body.api else ("", "")
+    if body.consumer is not None:
+        url, where = body.consumer.url, "target.consumer.url"
+    if body.replicas > 1 and url and "{port}" not in url:
+        raise BadFileError(
+            file,
+            f"{url!r} is one address for {body.replicas} instances, which have a port each; write http://127.0.0.1:"
+            "{port}",
+            where=where,
+        )
 
 
 # -- addresses and senders -----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sendtwice.fake_provider.faults import Place, Verb
-from sendtwice.harness.fault_specs import FaultSpec
+from sendtwice.harness.fault_specs import STORE, FaultSpec
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.sends import Burst, Key, Notify, Operate, Redeliver, Send
 from sendtwice.harness.steps import (
@@ -30,6 +30,8 @@ from sendtwice.harness.steps import (
     ResumeStep,
     SendStep,
     SettleStep,
+    StopStep,
+    Until,
     UntilStep,
 )
 
@@ -44,6 +46,9 @@ MESSAGE = {
     Place.STORE_REQUEST: "the target's message to its store",
     Place.STORE_RESPONSE: "the store's answer",
 }
+
+#: Nothing is met as often as this: it stands for "as long as the fault lies".
+_ALWAYS = 1000
 
 _FORMS = {
     "field-order": "with its fields in another order",
@@ -71,7 +76,7 @@ _LOST_AT = {
 
 def fault_in_words(spec: FaultSpec) -> str:
     """Return one fault as a sentence's end."""
-    what, text = MESSAGE[spec.crossing], str(spec.verb)
+    what, text = _message(spec), str(spec.verb)
     argument: Any = spec.argument
     match spec.verb:
         case Verb.LOSE if spec.crossing is Place.CLIENT_RESPONSE:
@@ -83,7 +88,9 @@ def fault_in_words(spec: FaultSpec) -> str:
         case Verb.DELAY:
             text = f"{what} comes {argument:g} s late" if isinstance(argument, int | float) else f"{what} comes late"
         case Verb.CUT:
-            text = f"{what} is cut after {argument} bytes"
+            text = f"{what} is cut after {_number(argument)} bytes"
+        case Verb.RESET | Verb.CLOSE if spec.stage == "connect" and spec.crossing in STORE:
+            text = f"{what} is {'reset (RST)' if spec.verb is Verb.RESET else 'closed (FIN)'} as it is made"
         case Verb.RESET:
             text = f"the connection is reset (RST) at {what}"
         case Verb.CLOSE:
@@ -94,15 +101,35 @@ def fault_in_words(spec: FaultSpec) -> str:
             who = "the provider" if spec.crossing.value.startswith("provider") else "the other side"
             text = f"{who} answers {argument:g}" if isinstance(argument, int | float) else f"{who} answers {argument}"
     extra = [f"of {spec.of}"] if spec.of else []
-    extra += [f"at its {spec.stage} stage"] if spec.stage else []
+    extra += [f"at its {spec.stage} stage"] if spec.stage and spec.crossing not in STORE else []
     extra += [f"number {spec.nth}"] if spec.nth > 1 else []
-    extra += [f"{spec.times} times"] if spec.times > 1 else []
+    often = "every time" if spec.times >= _ALWAYS else f"{spec.times} times"
+    extra += [often + (f" until {spec.label!r} is released" if spec.label else "")] if spec.times > 1 else []
     return f"{text} ({', '.join(extra)})" if extra else text
+
+
+def _message(spec: FaultSpec) -> str:
+    """Return what a fault is for: on the wire to a store, one store or some messages may be meant."""
+    what = MESSAGE[spec.crossing]
+    if spec.crossing not in STORE:
+        return what
+    if spec.stage is not None:
+        what = "the target's connection to its store"
+    if spec.store is not None:
+        what = what.replace("its store", f"its store {spec.store}").replace("the store's", f"store {spec.store}'s")
+    return f"{what} that says {spec.message!r}" if spec.message else what
 
 
 def steps_in_words(scenario: Scenario) -> list[str]:
     """Return one sentence for each step."""
-    return [text for step in scenario.steps for text in _step(step)]
+    names = {item.name for step in scenario.steps for item in items_of(step)}
+    found = []
+    for step in scenario.steps:
+        if isinstance(step, AwaitStep) and step.awaited not in names:
+            found.append(f"wait until something meets the fault {step.awaited!r}")
+        else:
+            found += _step(step)
+    return found
 
 
 def expectations_in_words(expect: Expect) -> list[str]:
@@ -142,6 +169,10 @@ def kills_of(scenario: Scenario) -> list[str]:
     for step in scenario.steps:
         if isinstance(step, CrashStep):
             found.append(f"{_process(step.crash)} is killed (SIGKILL)")
+        elif isinstance(step, StopStep):
+            found.append(f"{_process(step.stop)} is asked to end (SIGTERM)")
+        elif isinstance(step, PauseStep):
+            found.append(f"{_process(step.pause)} is stopped for a while (SIGSTOP)")
         elif isinstance(step, RestartStep):
             found.append(f"{_process(step.restart)} is started again")
     return found
@@ -191,11 +222,7 @@ def _step(step: Any) -> Iterator[str]:
         case AwaitStep(awaited=name):
             yield f"wait for the end of {name}"
         case UntilStep(until=until):
-            after = {None: "", "grace": ", or for the grace period"}.get(
-                until.or_after if not isinstance(until.or_after, float) else "",
-                f", or for {until.or_after} s",
-            )
-            yield f"wait for the answer of {' and '.join(until.names)}{after}"
+            yield _until(until)
         case CheckStep(check=expect):
             yield "here it must already hold: " + "; ".join(expectations_in_words(expect))
         case CallStep(call=call):
@@ -210,6 +237,8 @@ def _step(step: Any) -> Iterator[str]:
             yield f"stop {_process(name)} for a while (SIGSTOP)"
         case ResumeStep(resume=name):
             yield f"let {_process(name)} go on (SIGCONT)"
+        case StopStep(stop=name):
+            yield f"ask {_process(name)} to end (SIGTERM)"
         case CrashStep(crash=name):
             yield f"kill {_process(name)} (SIGKILL)"
         case RestartStep(restart=name):
@@ -220,6 +249,19 @@ def _step(step: Any) -> Iterator[str]:
             yield "wait until nothing is in flight and what was promised has arrived"
         case _:  # a step that a later version adds
             yield type(step).__name__.removesuffix("Step").lower()
+
+
+def _until(until: Until) -> str:
+    what = f"the answer of {' and '.join(until.names)}"
+    if until.met is not None:
+        often = f" {until.times} times" if until.times > 1 else ""
+        what = f"something to meet the fault {until.met!r}{often}"
+    elif until.delivered is not None:
+        what = f"the first delivery of {until.delivered}"
+    after = "" if until.or_after is None else ", or for "
+    if until.or_after is not None:
+        after += "the grace period" if until.or_after == "grace" else f"{until.or_after:g} s"
+    return f"wait for {what}{after}"
 
 
 def _attempt(item: Send | Operate | Notify | Redeliver | Burst) -> str:
@@ -249,6 +291,7 @@ def _differences(send: Send) -> str:
     found += [f"for the operation {send.op}"] if send.op else []
     found += [f"with the content {send.content}"] if send.content else []
     found += [f"by {send.by}"] if send.by else []
+    found += [f"to the target's instance {send.replica}"] if send.replica else []
     found += [f"to {send.recipients} recipients"] if send.recipients else []
     found += [f"as a batch of {send.items} mails"] if send.items else []
     found += ["on each of these routes"] if send.via == "each" else [f"by the route {send.via}"] if send.via else []
@@ -304,4 +347,7 @@ def _names(names: str | tuple[str, ...]) -> str:
 
 
 def _process(name: str) -> str:
+    base, _, number = name.rpartition(".")
+    if base == "target" and number.isdigit():
+        return f"the target's instance {number}"
     return "the target" if name == "target" else f"the target's process {name}"

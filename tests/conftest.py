@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.servers import postgresql, redis_server  # noqa: F401  # fixtures for every test
+
 # Child processes find `sendtwice`, `python` and the rest where the tests run from, activated or not.
 _BIN = str(Path(sys.executable).parent)
 os.environ["PATH"] = os.pathsep.join([_BIN, *(p for p in os.environ["PATH"].split(os.pathsep) if p != _BIN)])

@@ -72,9 +72,10 @@ def flight(bench: Bench, scenario: str, plan: Plan, names: Names) -> Flight:
     items = names.items(plan)
     if plan.change.path == "other" and items is None and contract.route(route).body.__class__ is list:
         items = plan.recipients  # a batch of one
+    url = bench.instance(plan.replica or names.turn())
     built = build(
         contract,
-        bench.url,
+        url,
         headers,
         values,
         key,
@@ -113,7 +114,7 @@ def flight(bench: Bench, scenario: str, plan: Plan, names: Names) -> Flight:
         invalid=plan.change.to == "invalid",
         **extra,
     )
-    return Flight(plan.name, built, scenario, plan.operation, bench.url)
+    return Flight(plan.name, built, scenario, plan.operation, url)
 
 
 def _too_many(contract: Contract, items: list[str] | None) -> bool:

@@ -32,6 +32,8 @@ class Flight:
     scenario: str
     operation: str
     url: str
+    #: The faults on this attempt's own wire.
+    faults: Faults = field(default_factory=Faults)
     #: Set at the provider's edge when this attempt's answer is to be lost before it is given.
     committed: Armed | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -54,11 +56,9 @@ class Flight:
 class Caller:
     """Sends requests for operations to a target."""
 
-    def __init__(
-        self, recorder: Recorder, faults: Faults, *, timeout: float, tls: Any = None, edge: str = "client"
-    ) -> None:
+    def __init__(self, recorder: Recorder, *, timeout: float, tls: Any = None, edge: str = "client") -> None:
         """``timeout``: seconds within which the target answers; ``edge``: ``client``, or ``webhook`` for events."""
-        self.recorder, self.faults, self.timeout, self.tls = recorder, faults, timeout, tls
+        self.recorder, self.timeout, self.tls = recorder, timeout, tls
         self.request, self.response = Place(f"{edge}.request"), Place(f"{edge}.response")
 
     # -- before the last byte -------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ class Caller:
 
     async def prepare(self, flight: Flight) -> None:
         """Connect and send all but the last byte; faults that keep the request from arriving end it here."""
-        armed = self.faults.meet(Crossing(self.request, None, flight.operation, flight.name))
+        armed = flight.faults.meet(Crossing(self.request, None, flight.operation, flight.name))
         flight.request_fault = armed
         built = flight.built
         host = flight.url.split("//", 1)[1].split("/", 1)[0]
@@ -163,7 +163,7 @@ class Caller:
         except (OSError, EOFError) as error:
             self._end(flight, "hung-up" if flight.hung_up else "broken", detail=str(error))
         else:
-            await self._withheld(fault)
+            await self._withheld(flight, fault)
             wire.close()
             self._answered(flight, answer)
         finally:
@@ -175,7 +175,7 @@ class Caller:
     def _response_fault(self, flight: Flight) -> Armed | None:
         """Return the fault that waits for this answer, without calling it fired before there is one."""
         crossing = Crossing(self.response, None, flight.operation, flight.name)
-        return self.faults.peek(crossing)
+        return flight.faults.peek(crossing)
 
     async def _lost(self, flight: Flight, wire: Wire, reading: asyncio.Task[Answer], armed: Armed) -> bool:
         """Wait for the place where the answer is lost, and lose it; False when this fault loses nothing."""
@@ -200,18 +200,17 @@ class Caller:
             for task in tasks:
                 task.cancel()
         place = "before-answer" if not wire.first_byte.is_set() else str(where or "first-byte")
-        self.faults.meet(Crossing(self.response, None, flight.operation, flight.name))
+        flight.faults.meet(Crossing(self.response, None, flight.operation, flight.name))
         wire.close() if fault.verb is Verb.CLOSE else wire.reset()
         self._end(flight, "lost", detail=f"the caller went away at {place}")
         if flight.committed is not None:
             flight.committed.gate.set()
         return True
 
-    async def _withheld(self, armed: Armed | None) -> None:
+    async def _withheld(self, flight: Flight, armed: Armed | None) -> None:
         if armed is None:
             return
-        crossing = Crossing(self.response, None, armed.fault.operation, armed.fault.attempt)
-        self.faults.meet(crossing)
+        flight.faults.meet(Crossing(self.response, None, armed.fault.operation, armed.fault.attempt))
         if armed.fault.verb is Verb.HOLD:
             await armed.gate.wait()
         elif armed.fault.verb is Verb.DELAY:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 from sendtwice.fake_provider import webhooks
 from sendtwice.harness import placeholders
 from sendtwice.harness.drivers.caller import Flight
 from sendtwice.harness.history import Kind
-from sendtwice.harness.live import Plan
+from sendtwice.harness.live import Names, Plan
 from sendtwice.harness.requests import Built
 
 if TYPE_CHECKING:
     from sendtwice.harness.bench import Bench
 
 
-def flight(bench: Bench, scenario: str, plan: Plan) -> Flight:
+def flight(bench: Bench, scenario: str, plan: Plan, names: Names) -> Flight:
     """Return one delivery of an event: the id and the body stay, the time and the signature are new each time."""
     settings = bench.target.consumer
     assert settings is not None
@@ -35,8 +34,8 @@ def flight(bench: Bench, scenario: str, plan: Plan) -> Flight:
     headers = [("Content-Type", "application/json")]
     if settings.signature == "standard":
         secret = bench.fill(settings.secret)
-        headers += list(webhooks.sign(secret, plan.event, int(time.time()), body).items())
-    url = bench.url
+        headers += list(webhooks.sign(secret, plan.event, bench.signing_time, body).items())
+    url = bench.instance(names.turn())
     target = "/" + url.split("//", 1)[1].partition("/")[2]
     bench.recorder.record(
         Kind.ATTEMPT,

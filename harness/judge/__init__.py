@@ -71,6 +71,8 @@ def judge(
     findings += [
         f for f in judge_expectations(facts) if f.operation is None or weights.get(f.operation, 9) > _WEIGHT[f.level]
     ]
+    if facts.clock_in_doubt:
+        findings = [found for found in findings if found.rule not in _RESTS_ON_TIME]
     findings = _once(findings, role)
     findings.sort(key=lambda f: (_WEIGHT[f.level], f.events))
     return Judgement(tuple(findings), tuple(_voids(facts)), tuple(_absent(facts)), _observed(facts))
@@ -92,6 +94,9 @@ def _once(findings: list[Finding], role: str) -> list[Finding]:
 
 #: What else is broken when a key is forgotten too early, or never: one story, told once.
 _FOLLOWS = {"expiry": {"replay-fidelity", "no-lost-send", "conflict", "at-most-once", "status-as-declared"}}
+
+#: What cannot be said of a target whose clock may have stood still: that time has passed, and what was to come of that.
+_RESTS_ON_TIME = frozenset({"expiry", "expected"})
 
 
 def _plainest(facts: Facts, findings: list[Finding]) -> list[Finding]:
@@ -174,6 +179,8 @@ def _nothing_shown(facts: Facts, attempt: Attempt) -> list[str]:
 def _observed(facts: Facts) -> dict[str, str]:
     """Return habits that the contract leaves open, as seen."""
     seen: dict[str, str] = {}
+    if any(event.kind is Kind.RESTART and event.data.get("willingly") is False for event in facts.events):
+        seen["stop"] = "does not end when it is told to"
     for attempt in facts.attempts:
         if not attempt.answered or facts.role != "api":
             continue

@@ -98,6 +98,7 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
             for r in met
             if r.succeeded and r.before(attempt) and r.operation == attempt.operation
             if facts.shares_key(r, attempt) and facts.same_request(r, attempt)
+            if not facts.storms.out_of_store(r)  # its answer may not be on record
         ]
         if done and contract.replay.id.says("same") and any(r.id not in (None, attempt.id) for r in done):
             first = next(r for r in done if r.id not in (None, attempt.id))
@@ -120,6 +121,7 @@ def _one_draft(facts: Facts, attempt: Attempt) -> Iterator[Finding]:
         return
     for first in facts.rivals(attempt):
         drafts = first.before(attempt) and first.classes == {A.PENDING} and facts.shares_key(first, attempt)
+        drafts = drafts and not facts.storms.out_of_store(first)
         if drafts and facts.same_request(first, attempt) and None not in (first.id, attempt.id):
             if first.id != attempt.id:
                 yield finding(
@@ -204,6 +206,7 @@ def _marker(facts: Facts, attempt: Attempt, done: list[Attempt]) -> Iterator[Fin
         )
     elif (
         not attempt.doubled
+        and not facts.storms.out_of_store(attempt)  # it may have found its own record
         and not any(m.otherwise is not None for m in marker.value or ())
         and not any(a.start < (attempt.end or 0) for a in facts.keyring.of(attempt) if a is not attempt)
         and len(missing) < len(marker.value or ())
@@ -236,7 +239,7 @@ def judge_pairs(facts: Facts) -> Iterator[Finding]:
             if kin is Kin.OTHER and not (contract.mismatch.permits("replay") or contract.mismatch.permits("execute")):
                 message = f"{a.name} and {b.name} have different content under one key, and both were told of success"
                 yield finding(contract, "conflict", message, events, operation=b.operation)
-            elif not a.overlaps(b):
+            elif not a.overlaps(b) or facts.storms.out_of_store(a) or facts.storms.out_of_store(b):
                 continue  # a repeat of the same request: it is compared as a replay
             elif kin is Kin.SAME and contract.replay.id.says("same") and a.id and b.id and a.id != b.id:
                 message = f"{a.name} and {b.name} met under one key and got two ids, {a.id} and {b.id}"

@@ -44,6 +44,6 @@ def _told_of_conflict(facts: Facts, attempt: Attempt) -> bool:
         and e.operation == attempt.operation
         and e.data.get("argument") == A.CONFLICT
         and attempt.start < e.seq < (attempt.end or e.seq)
-        for e in facts.events
+        for e in facts.about(facts.group_of(attempt.operation))
     )
     return attempt.answered and (attempt.classes == {A.CONFLICT} or (played and A.CONFLICT in attempt.classes))

@@ -95,7 +95,7 @@ def _state(facts: Facts, attempt: Attempt) -> Check | None:
     if not order.judged or attempt.key is None or attempt.key_problem or attempt.end is None:
         return None
     rivals = [r for r in facts.rivals(attempt) if facts.shares_key(r, attempt)]
-    flying = [r for r in rivals if facts.surely_in_flight(r, attempt)]
+    flying = [r for r in rivals if facts.surely_in_flight(r, attempt) and not facts.lapsed(r, attempt)]
     done = [r for r in rivals if r.succeeded and r.before(attempt)]
     if len(rivals) != 1:
         return None

@@ -110,6 +110,8 @@ def _still_unknown(facts: Facts, name: str, decisions: list[Event]) -> Iterator[
             continue
         if all(e.kind is Kind.REPORTED for e in made) and not within.judged:
             continue
+        if facts.storms.cut(made[0].seq, last.end) or facts.storms.gave_up(last):
+            continue  # what had been decided could not be looked up
         yield finding(
             facts.contract,
             "reconciliation",

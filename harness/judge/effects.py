@@ -20,6 +20,8 @@ _NO_EFFECT = frozenset({A.REFUSED, A.UNAUTHORIZED, A.RATE_LIMITED, A.EXPIRED})
 #: Answers of a request that surely sent nothing by itself.
 _NOT_SENT = _NO_EFFECT | {A.CONFLICT, A.KEY_MISSING, A.KEY_INVALID, A.DUPLICATE, A.IN_PROGRESS}
 
+_SAYS_TOO_LITTLE = "; a claim had lapsed by time, of which the contract says too little"
+
 
 def judge_effects(facts: Facts) -> Iterator[Finding]:
     """Hold every group's commits against what its attempts may cause."""
@@ -79,8 +81,12 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
         rule, weight, note = "expiry", level(facts.contract, "expiry"), early
     elif weight not in (Level.HOLE, Level.OBSERVE) and (lapsed := _lease_lapsed(facts, attempts, excess)) is not None:
         weight, note = lapsed
+    elif rule == "at-most-once" and any(facts.unguarded(a) for a in attempts):
+        weight, note = Level.HOLE, "; the contract sends without its guard when the store fails"
     elif rule == "at-most-once" and any(facts.runs_again(a) for a in attempts):
         weight, note = Level.HOLE, "; the contract runs a request under a used key again"
+    elif rule == "at-most-once" and (freed := _freed_by_failing(facts, attempts, excess)) is not None:
+        weight, note = Level.HOLE, freed
     keys = {a.key for a in attempts if a.key}
     under = f" under {len(keys)} keys" if len(keys) > limit else ""
     note += _by_the_sdk(facts, group)
@@ -97,20 +103,44 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
 
 
 def _late(facts: Facts, group: str, excess: Commit) -> bool:
-    """Whether the last mail is the first one: its hand-over was begun, given up as unknown, and taken all the same."""
-    begun = next(
+    """Whether the last mail is the first one: its hand-over was begun, given up as unknown, and taken all the same.
+
+    Whoever was killed, stopped or asleep meanwhile has given it up as well.
+    """
+    begun = _begun(facts, group, excess)
+    others = [c for c in facts.commits[group] if begun < c.seq < excess.seq]
+    given_up = [
+        a.end or 0
+        for a in facts.attempts_of(group)
+        if a.answered and a.classes <= {A.UNKNOWN, A.FAILED} and a.start < begun and not _turned_away(facts, group, a)
+    ]
+    return any(
+        any(begun < end < c.seq for end in given_up)
+        or facts.storms.between(begun, _begun(facts, group, c), *weather.STORMS)
+        for c in others
+    )
+
+
+def _turned_away(facts: Facts, group: str, attempt: Attempt) -> bool:
+    """Whether the provider turned a mail away while an attempt ran: then it failed for that."""
+    return any(
+        e.kind is Kind.PROVIDER_RESPONSE
+        and e.operation is not None
+        and attempt.start < e.seq < (attempt.end or 0)
+        and not 200 <= int(e.data.get("status") or 0) < 300
+        for e in facts.about(group)
+    )
+
+
+def _begun(facts: Facts, group: str, commit: Commit) -> int:
+    """Return the event by which the hand-over of a commit began."""
+    return next(
         (
             e.seq
             for e in facts.about(group)
-            if e.kind is Kind.PROVIDER_REQUEST and e.connection == excess.connection and e.seq < excess.seq
+            if e.kind is Kind.PROVIDER_REQUEST and e.connection == commit.connection and e.seq < commit.seq
         ),
-        excess.seq,
-    )
-    others = [c for c in facts.commits[group] if begun < c.seq < excess.seq]
-    return any(
-        a.answered and a.classes <= {A.UNKNOWN, A.FAILED} and begun < (a.end or 0) < c.seq
-        for a in facts.attempts_of(group)
-        for c in others
+        commit.seq,
     )
 
 
@@ -138,7 +168,7 @@ def _forgotten_early(facts: Facts, attempts: list[Attempt], excess: Commit) -> s
     moved = [e for e in facts.advances if (keyed[0].end or 0) < e.seq < excess.seq]
     if not moved:
         return None
-    hours = sum(float(e.data["seconds"]) for e in moved) / 3600
+    hours = sum(float(e.data["seconds"]) + float(e.data.get("waited", 0)) for e in moved) / 3600
     floor = (facts.contract.retention.at_least.value or 0) / 3600
     return f": after {hours:g} h the key was forgotten, which the contract keeps for {floor:g} h at least"
 
@@ -148,14 +178,43 @@ def _lease_lapsed(facts: Facts, attempts: list[Attempt], excess: Commit) -> tupl
     lease = facts.contract.lease
     if lease.lasts.judged and lease.then.judged and not lease.then.permits("execute"):
         return None
+    frees = f"; the contract frees a claim after {lease.lasts.value or 0:g} s, done or not"
     for first in attempts:
         for second in attempts:
-            if second.start > excess.seq or not facts.lapsed(first, second):
+            if second.start > excess.seq:
+                continue
+            if _never_written(facts, first, second):
+                return (Level.HOLE, frees) if lease.then.judged else (Level.OBSERVE, _SAYS_TOO_LITTLE)
+            if not facts.lapsed(first, second):
                 continue
             if not lease.lasts.judged or not lease.then.judged or not lease.late_original.judged:
-                return Level.OBSERVE, "; a claim had lapsed by time, of which the contract says too little"
+                return Level.OBSERVE, _SAYS_TOO_LITTLE
             if lease.late_original.permits("commits"):
-                return Level.HOLE, f"; the contract frees a claim after {lease.lasts.value:g} s, done or not"
+                return Level.HOLE, frees
+    return None
+
+
+def _never_written(facts: Facts, first: Attempt, second: Attempt) -> bool:
+    """Whether a store failed one attempt, so that its claim may have stood alone, and lapsed before another ended."""
+    leased = facts.contract.lease.lasts.judged and first.start < second.start
+    if not leased or not facts.storms.out_of_store(first):
+        return False
+    return facts.outlasts(first, second)
+
+
+def _freed_by_failing(facts: Facts, attempts: list[Attempt], excess: Commit) -> str | None:
+    """Return what permits a second mail when a store failed the first, its caller was told so, and the key was freed.
+
+    A contract that frees the key after every failure of the server's own frees it after this one too (R20).
+    """
+    outcomes, unknown = facts.contract.outcomes, facts.contract.second_after_unknown
+    if not (outcomes.server_error.says("released") or unknown.says("permitted")):
+        return None
+    for failed in attempts:
+        told = failed.answered and failed.classes and failed.classes <= {A.FAILED, A.UNKNOWN}
+        again = any(failed.before(other) and other.start < excess.seq for other in attempts)
+        if told and again and facts.storms.out_of_store(failed):
+            return "; the contract frees the key after a failure, whatever had been done"
     return None
 
 
@@ -169,9 +228,9 @@ def judge_refused(facts: Facts) -> Iterator[Finding]:
         what = None
         if all(a.dry_run for a in attempts):
             what = "was only tried (a dry run)"
-        elif all(a.answered and a.classes and a.classes <= _NO_EFFECT for a in attempts) and not weather.trouble(
-            facts, {a.operation for a in attempts}, until=None
-        ):
+        elif all(a.answered and a.classes and a.classes <= _NO_EFFECT for a in attempts):
+            if weather.provider_failed(facts, {group}, until=None):
+                continue
             what = f"was answered {attempts[0].status} ({named(attempts[0].classes)})"
         if what is not None and not any(a.key_problem for a in attempts):
             yield finding(
@@ -208,18 +267,22 @@ def _other_content(facts: Facts) -> Iterator[Finding]:
                 and facts.group_of(first.operation) != facts.group_of(attempt.operation)
                 and _sent_by(facts, first)
                 and left_by(facts, first) is not Left.NOTHING
+                and not any(facts.unguarded(one) for one in (first, attempt))
                 and not (first.answered and first.classes & {A.FAILED, A.REFUSED})
             ):
                 groups = {facts.group_of(first.operation), facts.group_of(attempt.operation)}
-                commits = [c.seq for group in groups for c in facts.commits[group]]
+                commits = sorted((c for group in groups for c in facts.commits[group]), key=lambda c: c.seq)
                 only_time = first.succeeded and facts.advanced(first.end or 0, attempt.start)
+                weight, note = _lease_lapsed(facts, [first, attempt], commits[-1]) or (None, "")
                 yield finding(
                     facts.contract,
                     "expiry" if only_time else "conflict",
                     f"{attempt.name} has other content than {first.name} under the same key, and both were delivered"
-                    + (" when some time had passed" if only_time else ""),
-                    tuple(sorted({*first.events, *attempt.events, *commits})),
+                    + (" when some time had passed" if only_time else "")
+                    + note,
+                    tuple(sorted({*first.events, *attempt.events, *(c.seq for c in commits)})),
                     operation=attempt.operation,
+                    weight=weight,
                 )
                 return
 

@@ -16,25 +16,15 @@ from sendtwice.fake_provider.contracts import AnswerClass, Contract
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge.attempt import Attempt, read_attempts
 from sendtwice.harness.judge.commits import Commit, read_commits
-from sendtwice.harness.judge.keyring import Keyring, Kin, Memory
+from sendtwice.harness.judge.keyring import MARGIN, Keyring, Kin, Memory
+from sendtwice.harness.judge.post import Operation, Post
+from sendtwice.harness.judge.storms import INSTANT, Storms, of_store
 from sendtwice.harness.judge.wires import Wires
 
 __all__ = ["Attempt", "Commit", "Facts", "Kin", "Memory", "Operation"]
 
-#: Seconds in which a target surely reads what was written to it.
-_INSTANT = 0.25
 #: What happens to a target as a whole, or to a message of which nobody can say whose it is.
-_GENERAL = frozenset({Kind.CRASH, Kind.RESTART, Kind.DISCARDED, Kind.FIRED})
-
-
-@dataclass(slots=True)
-class Operation:
-    """One logical effect, with the operations of equal content as its group."""
-
-    name: str
-    recipients: list[str]
-    group: str
-    content: str = ""
+_GENERAL = frozenset({Kind.CRASH, Kind.RESTART, Kind.STOP, Kind.PAUSE, Kind.RESUME, Kind.DISCARDED, Kind.FIRED})
 
 
 @dataclass(frozen=True)
@@ -70,25 +60,36 @@ class Facts:
 
     def lapsed(self, first: Attempt, second: Attempt) -> bool:
         """Whether the claim of one attempt, still in flight, may have lapsed before another that met it ended."""
-        if not first.start < second.start or first.before(second):
+        # Of one that the wire doubled, the other copy may still run when this one is answered.
+        if not first.start < second.start or (first.before(second) and not first.doubled):
             return False
-        lasts = self.contract.lease.lasts
-        if not lasts.judged:
+        if not self.contract.lease.lasts.judged:
             return self.advanced(first.start, second.start)
-        return second.over is None or second.over - first.began > (lasts.value or 0)
+        return self.outlasts(first, second)
+
+    def outlasts(self, first: Attempt, second: Attempt) -> bool:
+        """Whether one attempt may have ended when the lease of the claim that another made was over.
+
+        A clock that was moved is not exact to the second.
+        """
+        lasts = self.contract.lease.lasts.value or 0.0
+        return second.over is None or second.over - first.began > lasts - min(MARGIN, lasts / 10)
 
     def both_first(self, a: Attempt, b: Attempt) -> bool:
         """Whether each of two may have been the first, because the contract frees a claim after its lease (D12)."""
         return self.contract.lease.then.permits("execute") and self.lapsed(a, b)
 
     def surely_in_flight(self, rival: Attempt, attempt: Attempt) -> bool:
-        """Whether one attempt was being worked on for as long as another took: its mail stood at the provider."""
+        """Whether one attempt was being worked on for as long as another took: its mail stood at the provider.
+
+        Once the provider has spoken its key may be free, or hold an outcome, though its caller still waits.
+        """
         if rival.start > attempt.start or attempt.end is None or (rival.end is not None and rival.end < attempt.end):
             return False
-        return any(
-            event.kind is Kind.PROVIDER_REQUEST and rival.start < event.seq < attempt.start
-            for event in self.about(self.group_of(rival.operation))
-        )
+        if any(rival.start < spell.start < attempt.end for spell in self.storms.spells):
+            return False
+        group = self.group_of(rival.operation)
+        return self.wires.open_during(group, since=rival.start, start=attempt.start, end=attempt.end)
 
     @property
     def last_seq(self) -> int:
@@ -101,6 +102,11 @@ class Facts:
         return [event for event in self.events if event.kind is Kind.ADVANCED]
 
     @cached_property
+    def clock_in_doubt(self) -> bool:
+        """Whether the target's clock may have stood still though it was moved."""
+        return any(event.kind is Kind.VOID and bool(event.data.get("clock")) for event in self.events)
+
+    @cached_property
     def _by_name(self) -> dict[str, Attempt]:
         return read_attempts(self.contract, self.events, approval=self.approval)
 
@@ -109,7 +115,14 @@ class Facts:
         """Who meets whom under a key."""
         moved = sum(float(event.data["seconds"]) for event in self.advances)
         end = (self.events[-1].at if self.events else 0.0) + moved
-        return Keyring(self.contract, self._by_name.values(), moved=bool(self.advances), end=end, busy=self._busy)
+        return Keyring(
+            self.contract,
+            self._by_name.values(),
+            moved=bool(self.advances),
+            end=end,
+            doubtful=self.clock_in_doubt,
+            busy=self._busy,
+        )
 
     def _busy(self, attempt: Attempt, before: int) -> float:
         """Return when the provider last had to do with an attempt's mail; infinity while that is still to come."""
@@ -130,7 +143,7 @@ class Facts:
     def _just_before_an_advance(self, event: Event) -> bool:
         """Whether the clock was moved so soon after an event that the target may not have taken it in before."""
         moved = next((a for a in self.advances if a.seq > event.seq), None)
-        if moved is None or moved.at - event.at > _INSTANT:
+        if moved is None or moved.at - event.at > INSTANT:
             return False
         return not any(e.kind is Kind.SETTLED and event.seq < e.seq < moved.seq for e in self.events)
 
@@ -250,7 +263,7 @@ class Facts:
         for event in self.events:
             if event.operation is not None:
                 found[self.group_of(event.operation)].append(event)
-            elif event.kind in _GENERAL:
+            elif event.kind in _GENERAL and not of_store(event):
                 found[None].append(event)
         return found
 
@@ -267,41 +280,36 @@ class Facts:
         return Wires(self.events, self.group_of, calm=not self._by_group.get(None))
 
     @cached_property
+    def storms(self) -> Storms:
+        """What befell the target as a whole, and its stores."""
+        return Storms(self.events)
+
+    @cached_property
+    def gave_up(self) -> dict[str, list[int]]:
+        """The answers of each group that were given because a message to a store was held."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for attempt in self.attempts:
+            if attempt.end is not None and self.storms.gave_up(attempt):
+                found[self.group_of(attempt.operation)].append(attempt.end)
+        return dict(found)
+
+    @cached_property
     def commits(self) -> dict[str, list[Commit]]:
         """The commits of each group, in order, each with the event that told the target of it."""
-        return read_commits(self.events, self.attempts, self.group_of)
+        return read_commits(self.events, self.attempts, self.group_of, self.storms)
+
+    @cached_property
+    def post(self) -> Post:
+        """Who got how many mails."""
+        return Post(self.groups, self.commits)
 
     def person(self, group: str, address: str) -> str:
-        """Return the recipient whom a delivered address means: targets fold case, add tags, or use one of their own."""
-        written = address.casefold()
-        local = written.rpartition("@")[0] or written
-        best = ""
-        for declared in (r for op in self.groups.get(group, ()) for r in op.recipients):
-            if declared.casefold() == written:
-                return declared
-            token = declared.casefold().rpartition("@")[0]
-            if token and token in local and len(token) > len(best.rpartition("@")[0]):
-                best = declared
-        return best or written
+        """Return the recipient whom a delivered address means."""
+        return self.post.person(group, address)
 
     def served(self, group: str) -> dict[str, int]:
         """Return how many mails each recipient of a group got."""
-        known = self._served.get(group)
-        if known is None:
-            known = self._served[group] = self._count_served(group)
-        return known
-
-    def _count_served(self, group: str) -> dict[str, int]:
-        declared = {r for op in self.groups.get(group, ()) for r in op.recipients}
-        counts = dict.fromkeys(declared, 0)
-        for commit in self.commits.get(group, ()):
-            for recipient in {self.person(group, address) for address in commit.recipients}:
-                counts[recipient] = counts.get(recipient, 0) + 1
-        others = {r: n for r, n in counts.items() if r not in declared}
-        if others and not any(counts[r] for r in declared):
-            return others  # a target that writes to an address of its own
-        # A copy to the house's archive is nobody's second mail.
-        return {r: n for r, n in counts.items() if r in declared}
+        return self.post.served(group)
 
     def count(self, group: str, pick: Any = max) -> int:
         """Return the mails of a group for its most (``max``) or least (``min``) served recipient."""
@@ -310,16 +318,12 @@ class Facts:
     @cached_property
     def blurred(self) -> set[str]:
         """The groups whose mails cannot be told apart, because the target swallowed their content."""
-        found: set[str] = set()
-        for event in self.events:
-            if event.kind is Kind.DELIVERY and event.data.get("ambiguous") and event.operation is not None:
-                found.add(self.group_of(event.operation))
-                for group in self.groups:
-                    if self.person(group, str(event.data["recipient"])) in {
-                        r for op in self.groups[group] for r in op.recipients
-                    }:
-                        found.add(group)
-        return found
+        swallowed = [
+            (self.group_of(event.operation), str(event.data["recipient"]))
+            for event in self.events
+            if event.kind is Kind.DELIVERY and event.data.get("ambiguous") and event.operation is not None
+        ]
+        return {group for own, address in swallowed for group in (own, *self.post.meant_by(address))}
 
     # -- who shares a key ---------------------------------------------------------------------------------------
 
@@ -349,10 +353,6 @@ class Facts:
     def _rivals(self) -> dict[Attempt, list[Attempt]]:
         return {}
 
-    @cached_property
-    def _served(self) -> dict[str, dict[str, int]]:
-        return {}
-
     def broken_off(self, attempt: Attempt) -> list[Attempt]:
         """Return the earlier attempts under this key that never arrived whole: they may have left a trace."""
         return [
@@ -380,11 +380,18 @@ class Facts:
 
     def runs_again(self, attempt: Attempt) -> bool:
         """Whether the contract says that this request, under a used key, may run as a new one."""
+        if any(self.unguarded(one) for one in (attempt, *self.rivals(attempt))):
+            return True
         same, other = self.contract.duplicates, self.contract.mismatch
         if same.judged and same.permits("execute"):
             return True
         changed = any(self.kin(rival, attempt) is Kin.OTHER for rival in self.rivals(attempt))
         return other.judged and other.permits("execute") and changed
+
+    def unguarded(self, attempt: Attempt) -> bool:
+        """Whether an attempt met a store that failed, and the contract then sends without its guard (D15)."""
+        policy = self.contract.store_failure
+        return policy.judged and policy.permits("open") and self.storms.out_of_store(attempt)
 
     def absent_path(self, attempt: Attempt) -> bool:
         """Whether an attempt went to another path of the contract that this target does not have."""

@@ -44,14 +44,17 @@ class Keyring:
         *,
         moved: bool,
         end: float = 0.0,
+        doubtful: bool = False,
         busy: Callable[[Attempt, int], float] = lambda _, __: 0.0,
     ) -> None:
         """``moved``: whether the target's clock was ever moved; without that a key is never near its end.
 
-        ``end``: the time of the history's last event, on the target's clock; ``busy``: when something last happened
+        ``end``: the time of the history's last event, on the target's clock; ``doubtful``: whether that clock may have
+        stood still, so that nothing is surely forgotten; ``busy``: when something last happened
         at the provider to an attempt's mail, before an event.
         """
         self.contract, self._moved, self._end, self._busy = contract, moved, end, busy
+        self._doubtful = doubtful
         self._by_key: dict[str, list[Attempt]] = defaultdict(list)
         for attempt in attempts:
             if attempt.key is not None:
@@ -159,7 +162,7 @@ class Keyring:
         # definite outcome, it may not have begun.
         done = [a for a in recent if a.succeeded and a.over is not None]
         running = any(not a.answered and not a.never_arrived for a in epoch)
-        if not ceiling.judged or not done or running:
+        if not ceiling.judged or not done or running or self._doubtful:
             return Memory.MAYBE
         early = retention.start.value if retention.start.judged else None
         counted = done[:1] if early in ("first-receipt", "first-success", "completion") else done

@@ -19,9 +19,7 @@ from sendtwice.harness.judge.facts import Attempt, Facts, Kin, Operation
 from sendtwice.harness.judge.finding import Finding
 from sendtwice.harness.judge.permitted import Left, left_by
 from sendtwice.harness.judge.rules import level
-
-#: Seconds in which a queue that has answered surely begins to hand over, if nothing stands before the mail.
-_INSTANT = 0.25
+from sendtwice.harness.judge.storms import INSTANT, Spell
 
 
 def judge_losses(facts: Facts) -> Iterator[Finding]:
@@ -120,31 +118,48 @@ def _weight(facts: Facts, group: str, claims: list[Attempt]) -> Level | None:
         return Level.OBSERVE
     if doubt is not None and not inline:
         return Level.OBSERVE if earliest < doubt else _milder(facts)
-    if not inline and _killed_at_once(facts, group, first):
+    if not inline and (_stopped_at_once(facts, group, earliest) or _out_of_store(facts, earliest)):
         return _milder(facts)
     if doubt is not None and any(a.end is not None and a.end < doubt for a in claims):
         return Level.OBSERVE
     return level(facts.contract, "no-lost-send")
 
 
-def _killed_at_once(facts: Facts, group: str, claimed: int) -> bool:
-    """Whether a queue was killed when nothing shows that it was not just handing the mail over.
+def _stopped_at_once(facts: Facts, group: str, asked: int) -> bool:
+    """Whether a queue was killed, stopped or put to sleep and may just have been handing the mail over.
 
-    What it noted before the first byte left is "handing over", which nobody may repeat. It surely was not when the
-    provider had answered that it is busy, or when for some time nothing had been seen of the mail.
+    What it noted before the first byte left is "handing over", which nobody may repeat; and who takes over from one
+    that sleeps cannot know. It surely was not when the provider had answered that it is busy, or when for some time
+    nothing had been seen of the mail; a message to a store that was held when it was killed is seen.
     """
-    killed = next((e for e in facts.about(group) if e.kind is Kind.CRASH and e.seq > claimed), None)
-    if killed is None:
+    return any(spell.start > asked and _may_have_begun(facts, group, asked, spell) for spell in facts.storms.spells)
+
+
+def _may_have_begun(facts: Facts, group: str, asked: int, spell: Spell) -> bool:
+    told = [e.at for e in facts.about(group) if e.kind is Kind.ENDED and asked < e.seq < spell.start]
+    working = any(asked < event.seq < spell.start for event in facts.storms.store_faults)
+    if told and spell.at - min(told) > INSTANT and not working:
         return False
-    told = [e.at for e in facts.about(group) if e.kind is Kind.ENDED and claimed < e.seq < killed.seq]
-    if told and killed.at - min(told) > _INSTANT:
-        return False
-    crash = killed.seq
-    busy = any(
-        e.kind is Kind.PROVIDER_RESPONSE and e.operation is not None and claimed < e.seq < crash
+    return not any(
+        e.kind is Kind.PROVIDER_RESPONSE and e.operation is not None and asked < e.seq < spell.start
         for e in facts.about(group)
     )
-    return not busy
+
+
+def _out_of_store(facts: Facts, asked: int) -> bool:
+    """Whether a store failed when a queue may just have noted that it hands the mail over.
+
+    A fault that failed a request is told of: by the answer of one who was in flight then. The others hit the queue.
+    """
+    failed = [a for a in facts.attempts if a.answered and a.classes & {A.FAILED, A.UNKNOWN} and not a.classes & SUCCESS]
+    failed.sort(key=lambda a: a.end or 0)
+    for event in facts.storms.store_faults:
+        told = next((a for a in failed if a.start < event.seq < (a.end or 0)), None)
+        if told is not None:
+            failed.remove(told)
+        elif event.seq > asked:
+            return True
+    return False
 
 
 def _milder(facts: Facts) -> Level:
@@ -167,9 +182,9 @@ def _refusal(facts: Facts, group: str) -> int | None:
 
 
 def _says_unknown(facts: Facts, group: str) -> bool:
-    """Whether a target that was killed no longer claims success, but says that it does not know."""
-    crash = max((e.seq for e in facts.about(group) if e.kind is Kind.CRASH), default=None)
-    last = [a for a in facts.attempts_of(group) if a.answered and crash is not None and a.start > crash]
+    """Whether a target that met a storm no longer claims success, but says that it does not know."""
+    storm = max((spell.start for spell in facts.storms.spells), default=None)
+    last = [a for a in facts.attempts_of(group) if a.answered and storm is not None and a.start > storm]
     return bool(last) and bool(last[-1].classes & {A.UNKNOWN, A.IN_PROGRESS}) and not last[-1].classes & SUCCESS
 
 

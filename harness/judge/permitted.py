@@ -23,6 +23,10 @@ from sendtwice.harness.judge.keyring import Kin, Memory
 FRESH = frozenset({A.ACCEPTED, A.PENDING, A.FAILED, A.UNKNOWN})
 #: What is fair when the provider or the process failed.
 TROUBLED = frozenset({A.FAILED, A.UNKNOWN, A.REFUSED, A.IN_PROGRESS})
+#: What one is told who meets a target that cannot even look at its request.
+_AILING = frozenset({A.FAILED, A.UNKNOWN})
+#: What a request may be told that finds the record which it made itself, and of which it did not hear.
+_ITS_OWN = frozenset({A.REPLAYED, A.DUPLICATE, A.IN_PROGRESS})
 #: Outcomes that a key may keep; a conflict or "in progress" is never one.
 _OUTCOMES = frozenset({A.REFUSED, A.FAILED, A.UNKNOWN})
 #: Answers that leave nothing of their own under a key.
@@ -46,6 +50,8 @@ def left_by(facts: Facts, rival: Attempt) -> Left:
         return Left.NOTHING
     if not rival.answered or rival.key_problem:
         return Left.MAYBE
+    if facts.storms.out_of_store(rival):
+        return Left.MAYBE  # a claim whose answer was lost, or an outcome that could not be written
     if rival.classes and rival.classes <= {A.ACCEPTED, A.REPLAYED, A.PENDING, A.DUPLICATE}:
         return Left.SURELY
     if rival.classes and rival.classes <= _EMPTY:
@@ -83,12 +89,13 @@ def refusal_policy(facts: Facts, rival: Attempt) -> Claim[Storage] | None:
 
 def permission(facts: Facts, attempt: Attempt) -> frozenset[A]:
     """Return what this attempt may be answered with."""
+    ailing = _AILING if facts.storms.unwell(attempt) else frozenset[A]()
     check = first_check(facts, attempt)
     if check is not None:
-        return check.classes
+        return check.classes | ailing
     rivals = facts.rivals(attempt)
     if not rivals and facts.forgotten(attempt) and facts.contract.retention.then.says("refuse"):
-        return TURNED_AWAY | {A.EXPIRED}
+        return TURNED_AWAY | {A.EXPIRED} | ailing
     same = [r for r in rivals if facts.kin(r, attempt) is not Kin.OTHER]
     other = [r for r in rivals if facts.kin(r, attempt) is not Kin.SAME]
     finished = [r for r in same if r.succeeded and r.before(attempt)]
@@ -96,7 +103,7 @@ def permission(facts: Facts, attempt: Attempt) -> frozenset[A]:
     # What happened inside the interval of a success may have come after it.
     since = max((r.start for r in finished), default=0)
     operations = {attempt.operation, *(r.operation for r in rivals)}
-    troubled = weather.trouble(facts, operations, until=attempt.end, since=since)
+    troubled = weather.trouble(facts, operations, until=attempt.end, since=since, attempt=attempt)
     classes = set(TURNED_AWAY | (TROUBLED if troubled else frozenset()))
     # Of two that overlap either may be the first: what both were told is compared pair by pair.
     taken = [
@@ -116,8 +123,8 @@ def permission(facts: Facts, attempt: Attempt) -> frozenset[A]:
     if facts.broken_off(attempt):
         # The target may not have noticed yet that it will never be whole.
         classes |= {A.IN_PROGRESS}
-    if attempt.doubled:
-        classes |= {A.REPLAYED, A.IN_PROGRESS, A.DUPLICATE}
+    if attempt.doubled or facts.storms.out_of_store(attempt):
+        classes |= _ITS_OWN
     if attempt.partly_invalid and not (facts.contract.batch and facts.contract.batch.partial.says("accept-rest")):
         classes |= {A.REFUSED}
     if attempt.status == _SHED and attempt in facts.crowded:
@@ -166,6 +173,8 @@ def _fresh(facts: Facts, attempt: Attempt, rivals: list[Attempt], *, troubled: b
 def _may_run_again(facts: Facts, attempt: Attempt, taken: list[Attempt]) -> bool:
     """Whether the contract lets a request under a taken key run as a new one."""
     contract = facts.contract
+    if facts.unguarded(attempt):
+        return True
     if any(facts.same_request(r, attempt) for r in taken):
         # Running again and still delivering once is judged by the ledger; the answer alone proves nothing unless
         # the contract promises to replay or to refuse.
@@ -213,7 +222,9 @@ def _since_decided(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
 
 def _after_other(facts: Facts, rival: Attempt, attempt: Attempt) -> set[A]:
     contract = facts.contract
-    if left_by(facts, rival) is Left.NOTHING:
+    # One that was freed in the end had the key while it ran.
+    had_it = not rival.before(attempt) and rival.classes & {A.FAILED, A.REFUSED}
+    if left_by(facts, rival) is Left.NOTHING and not had_it:
         return {A.IN_PROGRESS} if rival.answered and not rival.invalid else set()
     found: set[A] = set()
     if contract.mismatch.permits("refuse"):

@@ -9,11 +9,12 @@ from sendtwice.fake_provider.contracts import Level
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.answers import finding, named
+from sendtwice.harness.judge.attempt import Attempt
 from sendtwice.harness.judge.checks import TURNED_AWAY
 from sendtwice.harness.judge.classes import SUCCESS
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.judge.finding import Finding
-from sendtwice.harness.judge.keyring import Kin
+from sendtwice.harness.judge.keyring import MARGIN, Kin
 from sendtwice.harness.judge.permitted import Left, left_by, refusal_policy
 from sendtwice.harness.judge.rules import level
 
@@ -28,21 +29,10 @@ def judge_progress(facts: Facts) -> Iterator[Finding]:
             # Unknown, or a status that may mean other things too: that is no proof of a stuck key.
             continue
         mine = [a for a in facts.attempts_for(event.operation) if a.start < last.start]
-        waited = float(event.data.get("waited", 0))
         if weather.uncertain(facts, {event.operation}, until=last.end):
-            group = facts.group_of(event.operation)
-            if facts.lease is None or waited <= facts.lease or weather.handed_over(facts, group):
-                continue
-            yield finding(
-                facts.contract,
-                "progress",
-                f"{event.operation}: after {waited:.1f} s every retry is told to wait, though the lease is "
-                f"{facts.lease:g} s and the process that held it died before it had handed anything over",
-                (*last.events, event.seq),
-                operation=event.operation,
-            )
+            yield from _past_its_lease(facts, event, event.operation, last)
             continue
-        released = [a for a in mine if (p := refusal_policy(facts, a)) is not None and p.says("released")]
+        released = _released(facts, mine, last)
         if not released:
             continue
         yield finding(
@@ -53,6 +43,51 @@ def judge_progress(facts: Facts) -> Iterator[Finding]:
             (*released[0].events, *last.events, event.seq),
             operation=event.operation,
         )
+
+
+def _holders(facts: Facts, last: Attempt) -> list[int]:
+    """Return the starts of those before the last attempt that may have left something under its key."""
+    return [r.start for r in facts.rivals(last) if r.start < last.start and left_by(facts, r) is not Left.NOTHING]
+
+
+def _released(facts: Facts, mine: list[Attempt], last: Attempt) -> list[Attempt]:
+    """Return the attempts whose failure freed the key, and after which nobody took it."""
+    holders = _holders(facts, last)
+    return [
+        a
+        for a in mine
+        if (policy := refusal_policy(facts, a)) is not None
+        and policy.says("released")
+        and not any(start > a.start for start in holders)
+    ]
+
+
+def _past_its_lease(facts: Facts, event: Event, operation: str, last: Attempt) -> Iterator[Finding]:
+    """A claim whose owner was lost before it had handed anything over lapses when its lease does.
+
+    A process that was lost between its note "handing over" and the first byte of that leaves an unknown outcome,
+    which some contracts call in progress for good.
+    """
+    lost, lease = facts.storms.last(last.start), facts.lease
+    if lost is None or lease is None or weather.handed_over(facts, facts.group_of(operation)):
+        return
+    waited = event.at - lost[1]
+    if facts.contract.lease.lasts.judged and not facts.clock_in_doubt:
+        # A lease of which only the target file speaks may go by a clock that nobody moves.
+        waited += sum(float(a.data["seconds"]) for a in facts.advances if lost[0] < a.seq < event.seq)
+    if waited <= lease + min(MARGIN, lease / 10):
+        return
+    kept = facts.contract.outcomes.unknown
+    weight = level(facts.contract, "progress")
+    yield finding(
+        facts.contract,
+        "progress",
+        f"{operation}: {waited:.1f} s after its owner was lost, with nothing handed over, every retry is told to wait, "
+        f"though the lease is {lease:g} s",
+        (lost[0], *last.events, event.seq),
+        operation=operation,
+        weight=max(weight, Level.SHOULD, key=list(Level).index) if not kept.judged or kept.permits("kept") else weight,
+    )
 
 
 def judge_release(facts: Facts) -> Iterator[Finding]:
@@ -71,13 +106,10 @@ def judge_release(facts: Facts) -> Iterator[Finding]:
         if facts.count(facts.group_of(event.operation)) or weather.uncertain(facts, {event.operation}, until=last.end):
             continue
         mine = [a for a in facts.attempts_for(event.operation) if a.start < last.start]
-        # One that never arrived frees nothing that another one may have taken.
-        free = all(left_by(facts, r) is Left.NOTHING for r in facts.rivals(last) if r.start < last.start)
-        freed = [
-            a
-            for a in mine
-            if (a.never_arrived and free) or ((p := refusal_policy(facts, a)) is not None and p.says("released"))
-        ]
+        arrived = [a for a in mine if not a.never_arrived]
+        # What never arrived frees nothing that another one may have taken.
+        lost = [] if _holders(facts, last) else [a for a in mine if a.never_arrived]
+        freed = sorted({*lost, *_released(facts, arrived, last)}, key=lambda a: a.start)
         if (
             facts.absent_path(last)
             or last.invalid

@@ -18,8 +18,17 @@ class Launcher(Protocol):
     async def crash(self, name: str) -> None:
         """SIGKILL a process (or all: ``target``) and wait until it is gone."""
 
-    async def restart(self, name: str) -> None:
-        """Start what was killed, with the state it kept."""
+    async def terminate(self, name: str) -> None:
+        """Ask a process to end (SIGTERM), and go on at once: what it does first may need time."""
+
+    async def restart(self, name: str) -> bool:
+        """Start what was killed or asked to end, with the state it kept; False when it had to be killed for that."""
+
+    async def pause(self, name: str) -> None:
+        """SIGSTOP to a process and all of its group."""
+
+    async def resume(self, name: str) -> None:
+        """SIGCONT."""
 
     async def stop(self) -> None:
         """End everything that was started."""
@@ -27,8 +36,8 @@ class Launcher(Protocol):
     def died(self) -> str | None:
         """Return one line on a process that ended by itself, or None."""
 
-    def port(self, name: str | None = None) -> int:
-        """Return the port of a process; of the first one by default."""
+    def ports(self, name: str | None = None) -> list[int]:
+        """Return the ports of a process's replicas; by default of the process that answers requests."""
 
 
 class External:
@@ -43,7 +52,19 @@ class External:
         """Never called: scenarios that need it are skipped."""
         raise NotImplementedError(name)
 
-    async def restart(self, name: str) -> None:
+    async def terminate(self, name: str) -> None:
+        """Never called: scenarios that need it are skipped."""
+        raise NotImplementedError(name)
+
+    async def restart(self, name: str) -> bool:
+        """Never called: scenarios that need it are skipped."""
+        raise NotImplementedError(name)
+
+    async def pause(self, name: str) -> None:
+        """Never called: scenarios that need it are skipped."""
+        raise NotImplementedError(name)
+
+    async def resume(self, name: str) -> None:
         """Never called: scenarios that need it are skipped."""
         raise NotImplementedError(name)
 
@@ -54,7 +75,7 @@ class External:
         """Nothing is known about it."""
         return None
 
-    def port(self, name: str | None = None) -> int:
+    def ports(self, name: str | None = None) -> list[int]:
         """It has its own port, in its URL."""
         del name
-        return 0
+        return [0]

@@ -31,6 +31,8 @@ _THINGS = {
     "provider.response": "the provider's answer",
     "webhook.request": "the provider's event",
     "webhook.response": "the target's ack",
+    "store.request": "the message to {store}",
+    "store.response": "the answer of {store}",
 }
 _VERBS = {
     "lose": "✂ {what} is lost",
@@ -63,7 +65,10 @@ def fault(data: Mapping[str, Any]) -> str:
         return str(data.get("fault", f"{place}: {verb}"))
     argument = data.get("argument")
     shown = f"{argument:g}" if isinstance(argument, float) else str(argument)
-    return template.format(what=_THINGS.get(place, place), argument=shown)
+    what = _THINGS.get(place, place).format(store=data.get("store", "the store"))
+    if data.get("stage") == "connect":
+        what = what.replace("message", "connection")
+    return template.format(what=what, argument=shown)
 
 
 def short(address: str) -> str:

@@ -162,7 +162,7 @@ def _at(faults: list[FaultSpec]) -> Any:
 
 def _long(spec: FaultSpec) -> dict[str, Any]:
     found: dict[str, Any] = {"crossing": spec.crossing.value, spec.verb.value: spec.argument}
-    for name in ("of", "nth", "times", "stage", "label"):
+    for name in ("of", "nth", "times", "stage", "label", "store", "message"):
         value = getattr(spec, name)
         if value != FaultSpec.model_fields[name].default:
             found[name] = value

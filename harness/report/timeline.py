@@ -224,6 +224,30 @@ class _Story:
             self._ends.get(name) == "lost" for name, plan in self._attempts.items() if plan.operation == event.operation
         )
 
+    def asked_store(self, event: Event) -> Line | None:
+        return self._store(event, "{store} ← {message}")
+
+    def store_answered(self, event: Event) -> Line | None:
+        # What it answers to is told already, by the line before.
+        return self._store(event, "{store} → {message}", before=" for ")
+
+    def _store(self, event: Event, shape: str, before: str | None = None) -> Line | None:
+        message = str(event.data.get("message") or "")
+        if not message:
+            return None
+        shown = message.partition(before)[0] if before is not None else message
+        text = shape.format(store=event.data.get("store"), message=shown)
+        return self.line(event, "store", text)
+
+    def pause(self, event: Event) -> Line:
+        return self.line(event, "target", f"⏸ {_process(event)} paused (SIGSTOP)")
+
+    def resume(self, event: Event) -> Line:
+        return self.line(event, "target", f"{_process(event)} resumed")
+
+    def stop(self, event: Event) -> Line:
+        return self.line(event, "target", f"{_process(event)} asked to end (SIGTERM)")
+
     def unfired(self, event: Event) -> Line:
         return self.line(event, "harness", f"the fault '{event.data.get('fault')}' never fired")
 
@@ -231,7 +255,8 @@ class _Story:
         return self.line(event, "target", f"☠ {_process(event)} killed (SIGKILL)")
 
     def restart(self, event: Event) -> Line:
-        return self.line(event, "target", f"{_process(event)} restarted")
+        killed = " (it had not ended in its time, and was killed)" if event.data.get("willingly") is False else ""
+        return self.line(event, "target", f"{_process(event)} restarted{killed}")
 
     def died(self, event: Event) -> Line:
         status = event.data.get("status", event.data.get("detail"))
@@ -300,6 +325,11 @@ _TELLERS = {
     Kind.DISCARDED: _Story.discarded,
     Kind.STRAY: _Story.stray,
     Kind.WEBHOOK_REQUEST: _Story.webhook,
+    Kind.STORE_REQUEST: _Story.asked_store,
+    Kind.STORE_RESPONSE: _Story.store_answered,
+    Kind.PAUSE: _Story.pause,
+    Kind.RESUME: _Story.resume,
+    Kind.STOP: _Story.stop,
     Kind.FIRED: _Story.fired,
     Kind.UNFIRED: _Story.unfired,
     Kind.CRASH: _Story.crash,

@@ -169,6 +169,26 @@ def test_a_hold_is_released_by_its_label() -> None:
     run(play())
 
 
+def test_a_fault_before_the_message_does_not_hit_the_control_api() -> None:
+    """Else the release of a hold would be held by it."""
+
+    async def play() -> None:
+        async with provider() as fake:
+            await control(
+                fake, "faults", {"crossing": "provider.request", "fault": {"hold": "gate"}, "stage": "headers"}
+            )
+            assert (await control(fake, "faults")).json()["faults"][0]["met"] == 0
+            wire = await Wire.to(fake)
+            await wire.send(message())
+            while not (await control(fake, "faults")).json()["faults"][0]["fired"]:
+                pass
+            assert (await control(fake, "release", {"label": "gate"})).json()["released"] == 1
+            assert (await wire.answer())[0] == 200
+            wire.close()
+
+    run(play())
+
+
 def test_the_clock_makes_keys_old() -> None:
     async def play() -> None:
         async with provider("resend") as fake:

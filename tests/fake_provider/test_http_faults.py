@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import struct
 import sys
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from sendtwice.fake_provider.faults import Fault, Place, Verb
+from sendtwice.fake_provider.http_messages import MAX_BODY
+from sendtwice.fake_provider.sockets import unsent
 from tests.fake_provider.kit import Wire, body_for, message, provider, run
 
 REQUEST, RESPONSE = Place.PROVIDER_REQUEST, Place.PROVIDER_RESPONSE
@@ -75,6 +78,55 @@ def test_an_answer_lost_in_its_body_has_a_whole_head_and_half_a_body() -> None:
             assert ending == "rst"
             assert 0 < len(body) < length
             assert fake.ledger.commits == 1
+            wire.close()
+
+    run(play())
+
+
+def test_an_answer_lost_at_its_first_byte_is_one_byte_and_a_reset() -> None:
+    async def play() -> None:
+        async with provider() as fake:
+            fake.faults.arm(Fault(RESPONSE, Verb.LOSE, "first-byte"))
+            wire = await Wire.to(fake)
+            await wire.send(message())
+            assert await wire.rest() == (b"H", "rst")
+            assert fake.ledger.commits == 1
+            wire.close()
+
+    run(play())
+
+
+def test_a_request_that_is_cut_on_its_way_to_the_api_has_no_effect() -> None:
+    async def play() -> None:
+        async with provider("resend", edge="client") as fake:
+            armed = fake.faults.arm(Fault(Place.CLIENT_REQUEST, Verb.CUT, 40))
+            wire = await Wire.to(fake)
+            await wire.send(message())
+            assert await wire.rest() == (b"", "rst")
+            assert (fake.ledger.commits, armed.fired) == (0, 1)
+            wire.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize("framing", ["length", "chunks", "length that waits"])
+def test_a_body_that_is_too_long_is_refused_with_words(framing: str) -> None:
+    """Also while its sender is still sending: an end in the middle of that would hide the answer."""
+
+    async def play() -> None:
+        async with provider() as fake:
+            wire, size = await Wire.to(fake), MAX_BODY + 100_000
+            fields = b"Transfer-Encoding: chunked" if framing == "chunks" else b"Content-Length: %d" % size
+            if framing == "length that waits":
+                fields += b"\r\nExpect: 100-continue"
+            await wire.send(b"POST /emails HTTP/1.1\r\nHost: x\r\n" + fields + b"\r\n\r\n")
+            if framing == "chunks":
+                await wire.send(b"%x\r\n" % size)
+            if framing != "length that waits":
+                await wire.send(b"x" * size)
+            status, body = await wire.answer()
+            assert (status, json.loads(body)) == (413, {"error": "sendtwice takes bodies of at most 32 MiB"})
+            assert fake.ledger.commits == 0
             wire.close()
 
     run(play())
@@ -367,3 +419,10 @@ def test_deep_nesting_is_refused_and_not_a_crash() -> None:
             wire.close()
 
     run(play())
+
+
+def test_a_socket_that_is_closed_has_nothing_unsent() -> None:
+    one, other = socket.socketpair()
+    one.close()
+    other.close()
+    assert unsent(one) == 0

@@ -102,7 +102,8 @@ def test_a_message_may_come_in_two_pieces_cut_anywhere(cut: int) -> None:
     assert read([data[:cut], data[cut:]]) == read([data])
     ((understood, body, _),) = read([data]).messages
     fields = (("host", "localhost"), ("idempotency-key", "k1"), ("content-length", str(len(text))))
-    assert (understood, body) == (Head("POST", "/emails", fields), text)
+    written = ("Host", "Idempotency-Key", "Content-Length")
+    assert (understood, body) == (Head("POST", "/emails", fields, written), text)
 
 
 @pytest.mark.parametrize(
@@ -153,10 +154,17 @@ def test_what_has_begun_and_not_ended_can_be_told_from_what_is_whole() -> None:
     assert seen == [False, True, False, True]
 
 
-def test_a_body_that_nobody_could_mean_ends_the_connection() -> None:
+def test_a_body_that_nobody_could_mean_is_not_waited_for() -> None:
     messages = Messages()
     messages.receive(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (MAX_BODY + 1))
     assert isinstance(messages.head(), Head)
-    assert messages.body() is Missing.MORE
+    assert (messages.body(), messages.too_long) == (Missing.ALL, True)
+
+
+def test_a_body_of_which_nobody_knows_that_it_is_too_long_ends_where_it_is() -> None:
+    messages = Messages()
+    messages.receive(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % (MAX_BODY + 1))
+    assert isinstance(messages.head(), Head)
+    assert (messages.body(), messages.too_long) == (Missing.MORE, False)
     messages.receive(b"x" * (MAX_BODY + 1))
-    assert messages.body() is Missing.ALL
+    assert (messages.body(), messages.too_long) == (Missing.ALL, True)

@@ -96,6 +96,7 @@ class History:
     contract: Contract
     role: str = "api"
     approval: bool = False
+    lease: float | None = None
     events: list[Event] = field(default_factory=list)
     _asked: dict[str, _Asked] = field(default_factory=dict)
     _groups: dict[str, str] = field(default_factory=dict)
@@ -305,17 +306,53 @@ class History:
 
     # -- the target, and the scenario's own words -----------------------------------------------------------------
 
-    def crash(self, *in_flight: HandOver, broken: Sequence[str] = ()) -> None:
+    def crash(self, *in_flight: HandOver, broken: Sequence[str] = (), process: str = "target") -> None:
         """SIGKILL: what was handed over and not committed is discarded; ``broken`` attempts break off."""
-        self.note(Kind.CRASH, process="target")
+        self.note(Kind.CRASH, process=process)
         for made in in_flight:
             self.note(Kind.DISCARDED, op=made.operation, connection=made.connection)
         for attempt in broken:
             self.ends(attempt, "broken")
 
-    def restart(self) -> None:
+    def restart(self, process: str = "target") -> None:
         """It is started again, with the state it kept."""
-        self.note(Kind.RESTART, process="target")
+        self.note(Kind.RESTART, process=process, willingly=True)
+
+    def stop(self, *, broken: Sequence[str] = (), process: str = "target") -> None:
+        """SIGTERM; ``broken`` attempts break off."""
+        self.note(Kind.STOP, process=process)
+        for attempt in broken:
+            self.ends(attempt, "broken")
+
+    def pause(self, process: str = "target") -> None:
+        """SIGSTOP."""
+        self.note(Kind.PAUSE, process=process)
+
+    def resume(self, process: str = "target") -> None:
+        """SIGCONT."""
+        self.note(Kind.RESUME, process=process)
+
+    # -- its store ------------------------------------------------------------------------------------------------
+
+    def asks_store(self, message: str = "SET", *, wire: int = 1) -> None:
+        """A message leaves for the store."""
+        self.note(Kind.STORE_REQUEST, connection=wire, store="db", message=message)
+
+    def store_says(self, message: str = "OK", *, wire: int = 1) -> None:
+        """Its answer comes."""
+        self.note(Kind.STORE_RESPONSE, connection=wire, store="db", message=message)
+
+    def store_works(self, message: str = "SET", *, wire: int = 1) -> None:
+        """A message and its answer."""
+        self.asks_store(message, wire=wire)
+        self.store_says(wire=wire)
+
+    def store_fails(self, verb: str = "reset", place: str = "store.request", *, wire: int = 1) -> None:
+        """A message is met by a fault on its way there, or its answer on the way back; held ones stay held."""
+        self.asks_store(wire=wire)
+        if place == "store.response":
+            self.store_says(wire=wire)
+        self.fired(place, verb)
 
     def advance(self, seconds: float) -> None:
         """The target's clock is moved."""
@@ -361,7 +398,7 @@ class History:
     @property
     def judgement(self) -> Judgement:
         """All that the judge has to say."""
-        return judge(self.contract, self.events, role=self.role, approval=self.approval)
+        return judge(self.contract, self.events, role=self.role, approval=self.approval, lease=self.lease)
 
     def rules(self, level: Level = Level.MUST) -> set[str]:
         """The rules that the judge calls broken at a level."""

@@ -98,10 +98,20 @@ SKIES: tuple[Any, ...] = (
     {"provider.request": {"answer": 503, "times": 3}},
     {"provider.request": {"lose": None, "times": 2}},
 )
+#: What befalls the n-th message to a store that comes from then on.
+STORES: tuple[Step, ...] = tuple(
+    {crossing: {verb: argument, "nth": nth}}
+    for nth in (1, 2, 3, 4)
+    for crossing in ("store.request", "store.response")
+    for verb, argument in (("reset", None), ("close", None), ("delay", 0.02), ("cut", 3))
+)
 HELD = ("provider.request", "provider.response", "client.request")
+#: What can befall a process while messages are held; 0 is nothing.
+BEFALLS = ("", "crash", "pause", "stop")
 _SENDERS = ("main", "other-mailbox", "other-tenant", "other-credential", "unauthorized", "rate-limited", "over-quota")
 #: These are turned away, so that nothing of theirs is ever held and no retry of theirs comes to an end.
 TURNED_AWAY = ("unauthorized", "rate-limited", "over-quota")
+_PROCESSES = ("target", "target.1", "target.2")
 _CALLS = ("approve", "reject", "resolve-sent", "resolve-not-sent", "broadcast-send")
 _TIMES: tuple[Step, ...] = (
     {"by": 60},
@@ -126,6 +136,7 @@ class Ask:
     twist: int = 0
     caller: int = 0
     sky: int = 0
+    store: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +151,8 @@ class Crowd:
 class Window:
     """Messages that are held, what comes meanwhile, and the order in which they are let go.
 
-    ``hang_up``: 1 and 2 are hung up after what comes meanwhile, greater numbers before it.
+    ``hang_up``: 1 and 2 are hung up after what comes meanwhile, greater numbers before it. ``befalls`` is one of
+    :data:`BEFALLS`, which befalls the ``process`` of this number.
     """
 
     places: tuple[int, ...]
@@ -149,14 +161,15 @@ class Window:
     inner: tuple[Ask, ...]
     hang_up: int
     time: int
-    crash: bool
+    befalls: int
     patient: bool
     backwards: bool
+    process: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What is no send: a call of a person's, a provider's event, the clock, a crash, or a pause for breath."""
+    """What is no send: a call of a person's, a provider's event, the clock, what befalls a process, or to settle."""
 
     kind: str
     which: int = 0
@@ -178,7 +191,8 @@ class Vocabulary:
     calls: tuple[Step, ...]
     times: tuple[Step, ...]
     events: bool
-    crashes: bool
+    processes: tuple[str, ...]  # that can be killed, stopped and put to sleep
+    stores: bool
     lease: bool
 
     @classmethod
@@ -213,7 +227,8 @@ class Vocabulary:
             ),
             times=times,
             events=can({"notify": {"as": "n", "op": "a"}}),
-            crashes=can({"crash": "target"}, {"restart": "target"}),
+            processes=tuple(name for name in _PROCESSES if can({"crash": name}, {"restart": name})),
+            stores=sends({"at": STORES[0]}),
             lease={"by": "lease.lasts", "plus": 1} in times,
         )
 
@@ -242,7 +257,7 @@ _BY, _VIA, _OF = _mostly(1, 6), _mostly(1, 12), st.integers(0, 4)
 
 def _asks() -> st.SearchStrategy[Move]:
     oddly, rudely, stormily = _mostly(1, 24), _mostly(2, len(CALLERS)), _mostly(1, len(SKIES))
-    return st.builds(Ask, _RELATION, _OF, _BY, _VIA, oddly, rudely, stormily)
+    return st.builds(Ask, _RELATION, _OF, _BY, _VIA, oddly, rudely, stormily, _mostly(1, len(STORES)))
 
 
 ASKS = _asks()
@@ -256,13 +271,14 @@ WINDOWS = st.builds(
     st.lists(_INNER, max_size=3).map(tuple),
     _mostly(1, 4),
     _mostly(1, len(_TIMES)),
-    _mostly(20, 1).map(bool),
+    _mostly(4, len(BEFALLS) - 1),
     st.booleans(),
     st.booleans(),
+    st.integers(0, len(_PROCESSES) - 1),
 )
 ACTS = st.builds(
     Act,
-    st.sampled_from((*("settle", "advance", "call", "event") * 4, "crash")),
+    st.sampled_from((*("settle", "advance", "call", "event") * 4, "crash", "pause", "stop")),
     st.integers(0, 9),
     _OF,
     st.sampled_from((1, 1, 1, 3)),

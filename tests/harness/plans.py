@@ -19,11 +19,13 @@ from sendtwice.fake_provider.contracts import Contract
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.target import TargetBody
 from tests.harness.moves import (
+    BEFALLS,
     CALLERS,
     HELD,
     MOVES,
     PLAIN,
     SKIES,
+    STORES,
     TURNED_AWAY,
     Act,
     Ask,
@@ -78,6 +80,7 @@ class _Writer:
     sent: list[_Sent] = field(default_factory=list)
     events: int = 0
     troubled: bool = False
+    waiting: list[str] = field(default_factory=list)  # whose faults may still lie on the wires to the stores
 
     def move(self, move: Move) -> None:
         """Add the steps of a move; one for which there is no room or nothing to do it to adds none."""
@@ -135,6 +138,10 @@ class _Writer:
         if stormy:
             faults |= SKIES[(ask.sky - 1) % len(SKIES)]
             self.troubled = True
+        if ask.store and self.words.stores and not plain:
+            faults |= STORES[(ask.store - 1) % len(STORES)]
+            self.troubled = True
+            self.waiting.append(name)
         if faults:
             written["at"] = faults
         if not waits:
@@ -206,28 +213,46 @@ class _Writer:
             asked = self._ask(Ask(by=window.by, via=window.via), at={place: "hold"}, plain=True)
             self.steps.append({"send": asked})
             held.append(asked["as"])
-        crash = window.crash and self.words.crashes
-        # Whose key is not yet at the target can be waited for; who may meet one that is held cannot.
-        waits = set(places) == {"client.request"}
+        befalls = BEFALLS[window.befalls] if self.words.processes else ""
+        process = self.words.processes[window.process % len(self.words.processes)] if befalls else ""
+        # Whose key is not yet at the target can be waited for; who may meet one that is held, or asleep, cannot.
+        waits = set(places) == {"client.request"} and befalls != "pause"
         if window.hang_up > 2:
             self.steps.append({"hang_up": held[window.hang_up % len(held)]})
+        if window.time and self.words.times and befalls == "pause":
+            self.steps.append({"advance": self.words.times[(window.time - 1) % len(self.words.times)]})
+        if befalls == "pause":
+            self.steps.append({"pause": process})
         left = []
         for ask in window.inner:
-            calm = Ask(ask.relation, ask.of, ask.by, ask.via, ask.twist, 0 if crash else ask.caller)
+            calm = Ask(ask.relation, ask.of, ask.by, ask.via, ask.twist, 0 if befalls else ask.caller)
             inner = self._ask(calm, waits=waits)
             self.steps.append({"send": inner})
             left.append(inner["as"])
         if left and window.patient and not waits:
             self.steps.append({"until": {"answered": left[-1], "or_after": 0.05}})
-        if window.time and self.words.times:
+        if window.time and self.words.times and befalls != "pause":
             self.steps.append({"advance": self.words.times[(window.time - 1) % len(self.words.times)]})
         flying = held if waits else [*held, *left]
         if window.hang_up in (1, 2):
             self.steps.append({"hang_up": flying[(window.hang_up - 1) % len(flying)]})
-        if crash:
-            self.steps += [{"crash": "target"}, {"restart": "target"}]
+        if befalls in ("crash", "stop"):
+            self._mend_stores()
+        if befalls == "crash":
+            self.steps += [{"crash": process}, {"restart": process}]
+        if befalls == "stop":
+            self.steps.append({"stop": process})
         self.steps += [{"release": name} for name in (reversed(held) if window.backwards else held)]
+        if befalls == "stop":
+            self.steps.append({"restart": process})
+        if befalls == "pause":
+            self.steps.append({"resume": process})
         self.steps += [{"await": name} for name in flying]
+
+    def _mend_stores(self) -> None:
+        """Take away what has not fired yet: a target that cannot reach its store need not start."""
+        self.steps += [{"release": name} for name in self.waiting]
+        self.waiting.clear()
 
     def _act(self, act: Act) -> None:
         words = self.words
@@ -241,9 +266,11 @@ class _Writer:
             case "event" if words.events:
                 self.events += 1
                 self.steps.append({"notify": {"as": f"n{self.events}", "op": op}})
-            case "crash" if words.crashes:
+            case "crash" | "pause" | "stop" if words.processes:
                 self.troubled = True
-                self.steps += [{"crash": "target"}, {"restart": "target"}]
+                process = words.processes[act.which % len(words.processes)]
+                self._mend_stores()
+                self.steps += [{act.kind: process}, {"resume" if act.kind == "pause" else "restart": process}]
             case "settle":
                 self.steps.append({"settle": None})
 

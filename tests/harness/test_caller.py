@@ -64,16 +64,17 @@ async def server(answer: bytes = ANSWER, *, hold: asyncio.Event | None = None) -
         await asyncio.sleep(0)
 
 
-def flight(url: str, name: str = "first") -> Flight:
+def flight(url: str, *faults: Fault, name: str = "first") -> Flight:
     built = Built("POST", f"{url}/emails", "/emails", [("Content-Type", "application/json")], BODY, "c")
-    return Flight(name, built, "a.scenario", "op", url)
-
-
-def caller(*faults: Fault, timeout: float = 5) -> tuple[Caller, Recorder]:
-    recorder, board = Recorder(), Faults()
+    board = Faults()
     for fault in faults:
         board.arm(fault)
-    return Caller(recorder, board, timeout=timeout), recorder
+    return Flight(name, built, "a.scenario", "op", url, faults=board)
+
+
+def caller(timeout: float = 5) -> tuple[Caller, Recorder]:
+    recorder = Recorder()
+    return Caller(recorder, timeout=timeout), recorder
 
 
 async def send(caller_: Caller, flight_: Flight) -> Flight:
@@ -101,8 +102,8 @@ def test_a_plain_request_arrives_whole_and_its_answer_is_read() -> None:
 def test_a_lost_request_is_an_rst_before_its_last_byte() -> None:
     async def main() -> None:
         async with server() as (url, seen):
-            caller_, _ = caller(Fault(Place.CLIENT_REQUEST, Verb.LOSE, attempt="first"))
-            done = await send(caller_, flight(url))
+            caller_, _ = caller()
+            done = await send(caller_, flight(url, Fault(Place.CLIENT_REQUEST, Verb.LOSE, attempt="first")))
             await seen[0].over.wait()
             assert done.outcome == "lost"
             assert (seen[0].end, seen[0].whole) == ("RST", False)
@@ -114,8 +115,8 @@ def test_a_lost_request_is_an_rst_before_its_last_byte() -> None:
 def test_a_closed_request_is_a_fin() -> None:
     async def main() -> None:
         async with server() as (url, seen):
-            caller_, _ = caller(Fault(Place.CLIENT_REQUEST, Verb.CLOSE, attempt="first"))
-            await send(caller_, flight(url))
+            caller_, _ = caller()
+            await send(caller_, flight(url, Fault(Place.CLIENT_REQUEST, Verb.CLOSE, attempt="first")))
             await seen[0].over.wait()
             assert (seen[0].end, seen[0].whole) == ("FIN", False)
 
@@ -125,8 +126,8 @@ def test_a_closed_request_is_a_fin() -> None:
 def test_a_cut_request_is_exactly_so_many_bytes() -> None:
     async def main() -> None:
         async with server() as (url, seen):
-            caller_, _ = caller(Fault(Place.CLIENT_REQUEST, Verb.CUT, 17, attempt="first"))
-            await send(caller_, flight(url))
+            caller_, _ = caller()
+            await send(caller_, flight(url, Fault(Place.CLIENT_REQUEST, Verb.CUT, 17, attempt="first")))
             await seen[0].over.wait()
             assert (seen[0].end, len(seen[0].data)) == ("RST", 17)
 
@@ -136,8 +137,10 @@ def test_a_cut_request_is_exactly_so_many_bytes() -> None:
 def test_an_answer_lost_at_its_first_byte_is_reset_after_the_server_answered() -> None:
     async def main() -> None:
         async with server() as (url, seen):
-            caller_, _ = caller(Fault(Place.CLIENT_RESPONSE, Verb.LOSE, "first-byte", attempt="first"))
-            done = await send(caller_, flight(url))
+            caller_, _ = caller()
+            done = await send(
+                caller_, flight(url, Fault(Place.CLIENT_RESPONSE, Verb.LOSE, "first-byte", attempt="first"))
+            )
             await seen[0].over.wait()
             assert (done.outcome, done.answer) == ("lost", None)
             assert (seen[0].end, seen[0].whole) == ("RST", True)
@@ -149,8 +152,8 @@ def test_an_answer_lost_before_it_is_given_is_reset_when_the_provider_has_commit
     async def main() -> None:
         never = asyncio.Event()
         async with server(hold=never) as (url, seen):
-            caller_, _ = caller(Fault(Place.CLIENT_RESPONSE, Verb.LOSE, attempt="first"))
-            lost = flight(url)
+            caller_, _ = caller()
+            lost = flight(url, Fault(Place.CLIENT_RESPONSE, Verb.LOSE, attempt="first"))
             lost.committed = Faults().arm(Fault(Place.PROVIDER_RESPONSE, Verb.HOLD))
             task = asyncio.ensure_future(send(caller_, lost))
             while not (seen and seen[0].whole):
@@ -170,8 +173,8 @@ def test_an_answer_lost_before_it_is_given_is_reset_when_the_provider_has_commit
 def test_a_cut_answer_is_read_for_exactly_so_many_bytes() -> None:
     async def main() -> None:
         async with server() as (url, _):
-            caller_, _ = caller(Fault(Place.CLIENT_RESPONSE, Verb.CUT, 20, attempt="first"))
-            done = await send(caller_, flight(url))
+            caller_, _ = caller()
+            done = await send(caller_, flight(url, Fault(Place.CLIENT_RESPONSE, Verb.CUT, 20, attempt="first")))
             assert done.outcome == "lost"
             assert done.wire is not None
             assert done.wire.received == 20
@@ -182,8 +185,8 @@ def test_a_cut_answer_is_read_for_exactly_so_many_bytes() -> None:
 def test_a_doubled_request_arrives_twice_in_the_same_bytes() -> None:
     async def main() -> None:
         async with server() as (url, seen):
-            caller_, _ = caller(Fault(Place.CLIENT_REQUEST, Verb.TWICE, attempt="first"))
-            await send(caller_, flight(url))
+            caller_, _ = caller()
+            await send(caller_, flight(url, Fault(Place.CLIENT_REQUEST, Verb.TWICE, attempt="first")))
             assert len(seen) == 2
             assert seen[0].data == seen[1].data
 
@@ -212,7 +215,7 @@ def test_twenty_requests_leave_at_the_same_instant() -> None:
     async def main() -> None:
         async with server() as (url, seen):
             caller_, recorder = caller()
-            flights = [flight(url, f"copy.{i}") for i in range(20)]
+            flights = [flight(url, name=f"copy.{i}") for i in range(20)]
             await asyncio.gather(*(caller_.prepare(f) for f in flights))
             while len(seen) < 20 or not all(s.data.endswith(BODY[:-1]) for s in seen):
                 await asyncio.sleep(0)

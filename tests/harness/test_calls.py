@@ -9,7 +9,6 @@ import pytest
 
 from sendtwice.harness import calls
 from sendtwice.harness.errors import ScenarioError
-from tests.harness.histories import contract_named
 
 
 def bench(tls: ssl.SSLContext | None = None) -> Any:
@@ -64,10 +63,3 @@ def test_a_call_to_a_target_with_tls_speaks_tls() -> None:
             return await seen
 
     assert asyncio.run(first_bytes()) == b"\x16", "a TLS handshake (RFC 8446, 5.1)"
-
-
-def test_a_claim_of_seconds_is_found_by_its_name() -> None:
-    contract = contract_named("novu")
-    assert calls.seconds_of(contract, "lease.lasts") == 300
-    assert calls.seconds_of(contract, "retention.from") is None, "it is no number"
-    assert calls.seconds_of(contract, "retention.at_lest") is None, "there is none of that name"

@@ -31,10 +31,6 @@ NOT_YET = {
     "key.min": "the capability 'fresh-state' is not declared",
     "key.reserved-names": "the capability 'fresh-state' is not declared",
     "key.quoted-repeat": "does not say: key.form",
-    "outcome.store-answer-lost": "the target's store cannot be held yet",
-    "outcome.store-down-at-claim": "the target's store cannot be held yet",
-    "outcome.store-down-at-result": "the target's store cannot be held yet",
-    "send.pause-past-lease": "a target cannot be paused yet",
     "send.smtp-closed-after-dot": "the capability 'smtp' is not declared",
     "send.smtp-dot-unanswered": "the capability 'smtp' is not declared",
 }
@@ -131,8 +127,9 @@ def lacking(scenario: Scenario, contract: Contract) -> list[list[str]]:
             "capabilities": ["approval"],
             "api": {"url": "http://127.0.0.1:1", "senders": senders},
             "calls": {step.call.name: {"path": "/x"} for step in scenario.steps if isinstance(step, CallStep)},
-            "start": {"command": ["x"]},
-            "clock": {"url": "http://127.0.0.1:1/clock"},
+            "start": {"command": ["x"], "replicas": 2},
+            "store": {"db": {"upstream": "127.0.0.1:1"}},
+            "clock": {"kind": "command", "command": ["x"]},  # it moves a target that sleeps as well
             "webhooks": {"url": "http://127.0.0.1:1/hooks"},
         }
     )

@@ -455,17 +455,22 @@ def test_a_success_with_an_id_of_its_own_claims_a_mail_though_others_used_the_ke
     assert h.rules() == {"no-lost-send"}
 
 
-def test_a_key_of_a_dead_process_that_never_began_to_send_is_stuck_after_its_lease() -> None:
+@pytest.mark.parametrize(("unknown", "weight"), [("stored", Level.MUST), ("kept", Level.SHOULD)])
+def test_a_key_of_a_dead_process_that_never_began_to_send_is_stuck_after_its_lease(unknown: str, weight: Level) -> None:
+    """Where an unknown outcome is told as in progress, it may have been lost just before its first byte."""
     h = History.under("pylota")
     lease: Claim[float] = Claim(value=2.0)
-    h.contract = h.contract.model_copy(update={"lease": Lease(lasts=lease)})
+    outcomes = h.contract.outcomes.model_copy(update={"unknown": Claim[str](value=unknown)})
+    h.contract = h.contract.model_copy(update={"lease": Lease(lasts=lease), "outcomes": outcomes})
     h.send("first")
     h.crash(broken=["first"])
     h.restart()
+    h.wait(4.0)
     h.send("first~1", like="first")
     h.answer("first~1", "in_progress")
     h.finish("first", "first~1", definite=False, waited=4.0)
-    assert h.rules() == {"progress"}
+    assert h.rules(weight) == {"progress"}
+    assert h.rules() == ({"progress"} if weight is Level.MUST else set())
 
 
 @pytest.mark.parametrize("kind", ["in_progress", "failed", "refused"])

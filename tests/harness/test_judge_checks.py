@@ -98,6 +98,59 @@ def test_other_content_while_the_first_is_surely_in_flight(order: list[str] | No
     assert (h.rules() == set()) is good, h.accusations
 
 
+@pytest.mark.parametrize("ended", ["busy", "taken", "cut off", "killed"])
+@pytest.mark.parametrize("answer", ["accepted", "conflict", "in_progress"])
+def test_when_the_provider_has_spoken_the_first_may_be_over_though_its_caller_waits(ended: str, answer: str) -> None:
+    h = ordered(["mismatch", "in_progress"] if answer != "conflict" else ["in_progress", "mismatch"])
+    h.contract = h.contract.model_copy(
+        update={"outcomes": h.contract.outcomes.model_copy(update={"provider_busy": Claim[str](value="released")})}
+    )
+    h.send("first")
+    match ended:
+        case "busy":
+            h.provider_says("first", 503)
+        case "taken":
+            h.deliver("first")
+        case "cut off":
+            h.provider_silent("first")
+        case "killed":
+            h.hand_over("first")
+            h.crash(process="target.1")
+    h.send("other", op="other", key="key-first")
+    if answer == "accepted":
+        h.deliver("other")
+    h.answer("other", answer, number="m2")
+    h.answer("first", "failed" if ended == "busy" else "unknown")
+    assert "check-order" not in h.rules(), h.accusations
+
+
+@pytest.mark.parametrize("answer", ["conflict", "in_progress"])
+def test_one_that_was_freed_in_the_end_had_the_key_as_long_as_it_ran(answer: str) -> None:
+    h = ordered(["mismatch", "in_progress"] if answer == "conflict" else None)
+    h.contract = h.contract.model_copy(
+        update={"outcomes": h.contract.outcomes.model_copy(update={"provider_busy": Claim[str](value="released")})}
+    )
+    h.send("first")
+    h.send("other", op="other", key="key-first")
+    h.answer("other", answer)
+    h.provider_says("first", 503)
+    h.answer("first", "failed")
+    assert h.accusations == []
+
+
+def test_one_that_was_freed_before_has_the_key_no_longer() -> None:
+    h = ordered(None)
+    h.contract = h.contract.model_copy(
+        update={"outcomes": h.contract.outcomes.model_copy(update={"provider_busy": Claim[str](value="released")})}
+    )
+    h.send("first")
+    h.provider_says("first", 503)
+    h.answer("first", "failed")
+    h.send("other", op="other", key="key-first")
+    h.answer("other", "conflict")
+    assert "refusal-policy" in h.rules()
+
+
 def test_a_credential_that_is_good_after_all_shows_nothing() -> None:
     """Who calls a credential wrong that the target takes has a mistake in the target file, not in the target."""
     h = ordered(None)

@@ -192,6 +192,29 @@ def test_a_mail_sent_again_after_a_silent_provider_breaks_the_rule_for_unknown_o
     assert "at-most-once" not in h.rules()
 
 
+def test_a_mail_sent_again_after_an_answer_that_lay_unread_breaks_the_rule_for_unknown_outcomes(h: History) -> None:
+    h.send("first")
+    made = h.commit(h.hand_over("first"))
+    h.tell(made)
+    h.note(Kind.UNREAD, connection=made.connection)  # its patience was over
+    h.deliver("first")
+    h.answer("first")
+    expected = Level.MUST if forbids_second(h) else Level.OBSERVE
+    assert "at-most-once-after-unknown" in h.rules(expected)
+
+
+def test_a_mail_that_comes_late_after_it_was_given_up_was_of_unknown_outcome(h: History) -> None:
+    h.send("first")
+    made = h.hand_over("first")
+    h.answer("first", "unknown")
+    h.send("retry", like="first")
+    h.deliver("first")
+    h.answer("retry")
+    h.tell(h.commit(made), sent=False)
+    expected = Level.MUST if forbids_second(h) else Level.OBSERVE
+    assert "at-most-once-after-unknown" in h.rules(expected)
+
+
 def test_a_contract_that_permits_a_second_mail_after_unknown_has_a_hole_and_its_target_no_fault() -> None:
     h = History.under("rasket")
     permitted = Claim[str](value="permitted")
@@ -403,6 +426,21 @@ def test_a_queue_killed_while_handing_over_may_leave_the_mail_unknown(h: History
     h.restart()
     assert h.accusations == []
     assert "no-lost-send" in h.rules(Level.OBSERVE)
+
+
+@pytest.mark.parametrize(("waited", "lost"), [(0, False), (1, True)])
+def test_an_answer_to_a_repeat_does_not_show_that_a_queue_had_read_its_providers(waited: float, lost: bool) -> None:
+    for name in ("rasket", "pylota", "universal"):
+        h = History.under(name)
+        h.send("first")
+        h.answer("first")
+        h.send("repeat", like="first")
+        h.provider_says("first", 503)
+        h.answer("repeat", "replayed")
+        h.wait(waited)
+        h.crash()
+        h.restart()
+        assert ("no-lost-send" in h.rules()) is lost
 
 
 def test_one_of_two_recipients_who_gets_nothing_was_lost(h: History) -> None:

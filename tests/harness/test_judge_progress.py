@@ -44,6 +44,24 @@ def test_where_nobody_says_that_the_key_is_freed_waiting_is_not_judged(name: str
     assert "progress" not in h.rules(Level.SHOULD)
 
 
+@pytest.mark.parametrize("name", RELEASING)
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_key_that_was_freed_once_may_be_taken_by_a_refusal_for_good(name: str, status: int) -> None:
+    h = History.under(name)
+    h.send("first")
+    h.provider_says("first", 503)
+    h.answer("first", "failed")
+    h.send("again", like="first")
+    h.provider_says("first", status)
+    told = "refused" if status == 400 else "failed"
+    h.answer("again", told)
+    h.send("first~1", like="first")
+    h.answer("first~1", told)
+    h.finish("first", "first~1", definite=True)
+    assert h.accusations == []
+    assert h.rules(Level.SHOULD) == set()
+
+
 def test_a_key_that_waits_a_little_after_a_failure_and_then_goes_on_is_right(h: History) -> None:
     h.send("first")
     h.provider_says("first", 503)
@@ -283,3 +301,12 @@ def test_what_a_contract_leaves_open_is_reported_as_seen() -> None:
     h.send("changed", op="changed", key="key-first")
     h.reply("changed", 422, {})
     assert h.judgement.observed == {"repeat": "answers 409", "other_content": "answers 422"}
+
+
+@pytest.mark.parametrize("willingly", [True, False])
+def test_a_target_that_does_not_end_when_it_is_told_to_is_observed_and_accused_of_nothing(willingly: bool) -> None:
+    h = once(History.under("universal"))
+    h.stop()
+    h.note(Kind.RESTART, process="target", willingly=willingly)
+    assert h.accusations == []
+    assert h.judgement.observed == ({} if willingly else {"stop": "does not end when it is told to"})

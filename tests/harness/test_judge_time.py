@@ -6,6 +6,7 @@ import pytest
 
 from sendtwice.fake_provider.contracts import Claim, Contract, Level
 from sendtwice.fake_provider.contracts.groups import Lease, Retention
+from sendtwice.harness.history import Kind
 from tests.harness.histories import History, contract_named
 
 HOUR = 3600.0
@@ -197,3 +198,81 @@ def test_without_a_moved_clock_no_time_passes() -> None:
     h.tell(h.commit(made))
     h.answer("first", number="m1")
     assert "at-most-once" in h.rules()
+
+
+def test_the_other_copy_of_a_doubled_request_may_still_run_when_its_lease_is_over() -> None:
+    h = History.under("svix")
+    h.send("first")
+    h.fired("client.request", "twice", op="first", attempt="first")
+    h.provider_deaf("first")
+    h.answer("first", "unknown")
+    h.advance(6)
+    h.send("first~1", like="first")
+    h.deliver("first")
+    h.deliver("first")
+    h.answer("first~1", number="m2")
+    assert h.accusations == []
+    assert "at-most-once" in h.rules(Level.HOLE)
+
+
+# --- a clock that may have stood still ------------------------------------------------------------------------------
+
+
+def stood_still(h: History) -> History:
+    h.note(Kind.VOID, reason="its clock did not move", clock=True)
+    return h
+
+
+def test_who_never_saw_the_time_pass_forgot_nothing() -> None:
+    h = after(keeping(**RANGE), 26 * HOUR, sends_again=False, answer="replayed")
+    h.expect(answers=[[["again"], ["accepted"]]], deliveries=[[["first"], [2, 2]]])
+    assert {"expiry", "expected"} <= h.rules()
+    assert stood_still(h).accusations == []
+    assert h.rules(Level.SHOULD) == set()
+    assert h.judgement.voids == ("its clock did not move",)
+
+
+def test_who_never_saw_the_time_pass_kept_its_lease() -> None:
+    contract = contract_named("resend")
+    lease: Claim[float] = Claim(value=60.0)
+    outcomes = contract.outcomes.model_copy(update={"unknown": Claim[Any](value="stored")})
+    h = History(contract.model_copy(update={"lease": Lease(lasts=lease), "outcomes": outcomes}))
+    h.send("first")
+    h.crash(broken=["first"])
+    h.restart()
+    h.advance(90)
+    h.send("first~1", like="first")
+    h.answer("first~1", "in_progress")
+    h.finish("first", "first~1", definite=False)
+    assert h.rules() == {"progress"}
+    assert stood_still(h).accusations == []
+
+
+def test_a_second_mail_is_one_too_many_whatever_the_clock_did() -> None:
+    h = History.under("resend")
+    h.send("first")
+    h.deliver("first")
+    h.answer("first")
+    h.send("again", like="first")
+    h.deliver("first")
+    h.answer("again", number="m2")
+    h.advance(26 * HOUR)
+    assert "at-most-once" in stood_still(h).rules()
+
+
+@pytest.mark.parametrize("really", [True, False])
+def test_a_lease_of_which_only_the_target_file_speaks_may_go_by_a_clock_that_nobody_moves(really: bool) -> None:
+    contract = contract_named("resend")
+    outcomes = contract.outcomes.model_copy(update={"unknown": Claim[Any](value="stored")})
+    h = History(contract.model_copy(update={"outcomes": outcomes}), lease=60.0)
+    h.send("first")
+    h.crash(broken=["first"])
+    h.restart()
+    if really:
+        h.wait(90)
+    else:
+        h.advance(90)
+    h.send("first~1", like="first")
+    h.answer("first~1", "in_progress")
+    h.finish("first", "first~1", definite=False)
+    assert ("progress" in h.rules()) is really

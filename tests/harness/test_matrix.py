@@ -30,13 +30,14 @@ import pytest
 
 from sendtwice.fake_provider.contracts import Level
 from sendtwice.harness import session
+from sendtwice.harness.clocks import library
 from sendtwice.harness.events import RunEvent, ScenarioReopened
 from sendtwice.harness.judge import RULES
 from sendtwice.harness.result import RunResult, Verdict
 from sendtwice.harness.scenario import Scenario, catalogue
 from sendtwice.harness.settings import RunSettings
 from sendtwice.harness.target import load
-from tests.support import ROOT, require
+from tests.support import ROOT, missing, require
 
 FLAWED = sorted(path.parent for path in (ROOT / "tests" / "flawed").glob("*/flaw.toml"))
 SOUND = sorted(path.parent for path in (ROOT / "tests" / "sound").glob("*/target.toml"))
@@ -63,6 +64,9 @@ def play(target_file: Path, reports: Path, scenarios: Iterable[Scenario]) -> Run
         commands.append(target.target.client.command[0])
     if "node" in commands:
         require("node", "this target is written in JavaScript")
+    clock = target.target.clock
+    if clock is not None and clock.kind == "faketime" and library.complaint(clock.library) is not None:
+        missing("faketime", "this target's clock is moved with it")
     settings = RunSettings(reports=reports, watch=0.3)
     events: list[RunEvent] = []
     result = asyncio.run(session.run(target, path, list(scenarios), settings, [events.append]))

@@ -26,12 +26,12 @@ from sendtwice.harness import finish
 from sendtwice.harness.bench import Bench
 from sendtwice.harness.effective import effective_contract
 from sendtwice.harness.errors import HarnessError
+from sendtwice.harness.explore.stage import Played, Stage
 from sendtwice.harness.needs import missing
 from sendtwice.harness.report.saved import as_document
 from sendtwice.harness.scenario import Scenario, parse
 from sendtwice.harness.target import TargetBody, load
 from tests.harness.plans import plans
-from tests.harness.playing import Played, Playground
 from tests.support import ROOT, require
 
 EMULATED = sorted((ROOT / "tests" / "emulated").glob("*.toml"))
@@ -89,7 +89,8 @@ class Ground:
     sound: bool = True
     target: TargetBody = field(init=False)
     contract: Contract = field(init=False)
-    playground: Playground | None = None
+    stage: Stage | None = None
+    played: list[Played] = field(default_factory=list)  # on this stage
     plays: int = 0
     shown: int = 0
 
@@ -105,31 +106,36 @@ class Ground:
 
     def play(self, plan: Scenario) -> Played:
         """Play one plan, on a fresh target when this one has had enough."""
-        if self.playground is not None and len(self.playground.played) >= FRESH_AFTER:
+        if self.stage is not None and len(self.played) >= FRESH_AFTER:
             self.end()
-        if self.playground is None:
-            bench = Bench(self.target, self.contract, self.target_file.parent, self.logs)
-            self.playground = Playground(bench)
-            self.loop.run(self.playground.start())
+        if self.stage is None:
+            self.stage = Stage(Bench(self.target, self.contract, self.target_file.parent, self.logs))
+            self.loop.run(self.stage.start())
         self.plays += 1
         try:
-            played = self.loop.run(self.playground.play(plan))
+            played = self.loop.run(self.stage.play(plan))
         except HarnessError as error:
-            self.loop.run(self.playground.stop())
-            self.playground = None
+            self.loop.run(self.stage.stop())
+            self.stage, self.played = None, []
             raise AssertionError(f"{error}; it was playing:\n{written(plan)}") from error
+        self.played.append(played)
         self.shown += played.shows
         return played
 
     def end(self) -> None:
         """See what comes late, and end the target."""
-        if self.playground is None:
+        if self.stage is None:
             return
-        playground, self.playground = self.playground, None
+        stage, self.stage = self.stage, None
+        before, self.played = self.played, []
+        late: list[Played] = []
         try:
-            late = self.loop.run(playground.watch(0.3)) if self.sound else []
+            if self.sound:
+                self.loop.run(stage.watch(0.3))
+                again = [stage.judged(played.scenario) for played in before]
+                late = [new for old, new in zip(before, again, strict=True) if new.broken and not old.broken]
         finally:
-            self.loop.run(playground.stop())
+            self.loop.run(stage.stop())
         assert not late, "something came late:\n" + "\n".join(told(played) for played in late)
 
 

@@ -65,6 +65,15 @@ def test_kills_and_restarts_are_told() -> None:
     ]
 
 
+def test_one_that_did_not_end_when_it_was_asked_to_is_told_to_have_been_killed() -> None:
+    story = Story()
+    for willingly in (True, False):
+        story.tell(Kind.STOP, None, process="target.2")
+        story.tell(Kind.RESTART, None, process="target.2", willingly=willingly)
+    assert texts(story)[1].endswith("restarted")
+    assert texts(story)[3].endswith("restarted (it had not ended in its time, and was killed)")
+
+
 def test_a_provider_that_never_answers_is_told_with_its_mail() -> None:
     story = Story()
     story.send("first")

@@ -85,7 +85,7 @@ def test_provider_crossings_belong_to_an_operation_and_client_crossings_to_an_at
         ("{client.response: 3}", "is no fault; write a verb"),
         ("{client.respnse: lose}", "crossing"),
         ("{crossing: client.response, lose: null, stage: connect}", "a stage belongs to provider.request"),
-        ("{crossing: provider.request, lose: null, stage: mail}", "stage 'mail' is unknown; known: connect, headers"),
+        ("{crossing: provider.request, lose: null, stage: mail}", "stage 'mail' is unknown at provider.request; known"),
         ("{client.response: {lose: null, nth: 0}}", "nth"),
         ("[lose]", "a fault in its long form names its crossing"),
         ("lose", "at is a mapping from crossings to faults"),
