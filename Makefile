@@ -17,7 +17,7 @@ export PYTHON
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 # Most of a test's time is waiting for real processes, so there are more workers than cores.
-WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 3 )))
+WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 4 )))
 
 # The stamp holds the place it was made for: a checkout that was copied or moved gets a new .venv.
 PLACE := $(shell cat $(STAMP) 2>/dev/null)
