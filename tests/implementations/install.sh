@@ -10,36 +10,62 @@ if [ $# -eq 0 ]; then
     done
 fi
 
+# environment FOLDER: a new one in it, without a pip of its own where another's can be used, which is quicker.
+environment() {
+    if python3 -m pip --version >/dev/null 2>&1; then
+        python3 -m venv --clear --without-pip "$1"
+        pip=(python3 -m pip --python "$1/bin/python")
+    else
+        python3 -m venv --clear "$1"
+        pip=("$1/bin/python" -m pip)
+    fi
+}
+
+# install NAME: into its own folder.
+install() {
+    cd "$1"
+    if [ -f requirements.txt ]; then
+        pins=requirements.txt
+        runtime=$(python3 -c 'import sys; print(sys.version)')
+    else
+        pins=package-lock.json
+        runtime=$(node --version)
+    fi
+    # The path is part of the stamp: a virtual environment does not survive being moved.
+    stamp=$(printf '%s\n%s\n%s\n' "$PWD" "$runtime" "$(cksum "$pins")")
+    if [ -f .installed ] && [ "$(cat .installed)" = "$stamp" ]; then
+        echo "$1: already installed"
+        return
+    fi
+    rm -f .installed
+    if [ "$pins" = requirements.txt ]; then
+        environment .venv
+        "${pip[@]}" install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r requirements.txt
+    else
+        npm ci --silent --no-audit --no-fund
+    fi
+    printf '%s\n' "$stamp" > .installed
+    echo "$1: installed"
+}
+
+# Several at a time: each spends most of its time waiting.
+jobs=0
+failed=0
 for name in "$@"; do
     name=${name%/}
     if [ ! -f "$name/target.toml" ]; then
         echo "install.sh: there is no implementation named '$name' here" >&2
         exit 2
     fi
-    (
-        cd "$name"
-        if [ -f requirements.txt ]; then
-            pins=requirements.txt
-            runtime=$(python3 -c 'import sys; print(sys.version)')
-        else
-            pins=package-lock.json
-            runtime=$(node --version)
-        fi
-        # The path is part of the stamp: a virtual environment does not survive being moved.
-        stamp=$(printf '%s\n%s\n%s\n' "$PWD" "$runtime" "$(cksum "$pins")")
-        if [ -f .installed ] && [ "$(cat .installed)" = "$stamp" ]; then
-            echo "$name: already installed"
-            exit
-        fi
-        rm -f .installed
-        if [ "$pins" = requirements.txt ]; then
-            python3 -m venv --clear .venv
-            .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: \
-                --require-hashes -r requirements.txt
-        else
-            npm ci --silent --no-audit --no-fund
-        fi
-        printf '%s\n' "$stamp" > .installed
-        echo "$name: installed"
-    )
+    if [ "$jobs" -ge 4 ]; then
+        wait -n || failed=$?
+        jobs=$((jobs - 1))
+    fi
+    install "$name" &
+    jobs=$((jobs + 1))
 done
+while [ "$jobs" -gt 0 ]; do
+    wait -n || failed=$?
+    jobs=$((jobs - 1))
+done
+exit "$failed"
