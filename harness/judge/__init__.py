@@ -137,11 +137,18 @@ def _absent(facts: Facts) -> list[str]:
     for event in facts.events:
         if event.kind is Kind.OVERLAP and event.data.get("answered_first"):
             first, second = event.data["attempts"]
-            found.append(
-                f"{first} was answered before {second} could meet it in flight: "
-                "the target answers before it hands the mail over (send.burst plays the race)"
-            )
+            found.append(f"{first} was answered before {second} could meet it in flight: {_why_alone(facts, first)}")
     return found
+
+
+def _why_alone(facts: Facts, name: str) -> str:
+    """Say why nobody met an attempt: it was answered without its mail, or without what was held of it."""
+    attempt = facts.attempt(name)
+    group = facts.group_of(attempt.operation) if attempt is not None else ""
+    handed = [e.seq for e in facts.about(group) if e.kind is Kind.PROVIDER_REQUEST]
+    if attempt is not None and any(attempt.start < seq < (attempt.end or 0) for seq in handed):
+        return "the target does not wait so long"
+    return "the target answers before it hands the mail over (send.burst plays the race)"
 
 
 def _nothing_shown(facts: Facts, attempt: Attempt) -> list[str]:

@@ -91,7 +91,9 @@ def judge_replays(facts: Facts) -> Iterator[Finding]:
         if not (attempt.answered and attempt.classes & SUCCESS):
             continue
         met = facts.rivals(attempt)
-        if facts.runs_again(attempt) or any(facts.both_first(r, other) for r in met for other in met):
+        if facts.runs_again(attempt):
+            continue
+        if facts.leases_lapse and any(facts.both_first(r, other) for r in met for other in met):
             continue  # it may be a new send, with an id of its own
         done = [
             r

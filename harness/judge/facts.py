@@ -7,16 +7,17 @@ number of events and not with its square.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sendtwice.fake_provider.contracts import AnswerClass, Contract
+from sendtwice.fake_provider.contracts import Contract
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge.attempt import Attempt, read_attempts
 from sendtwice.harness.judge.commits import Commit, read_commits
 from sendtwice.harness.judge.keyring import MARGIN, Keyring, Kin, Memory
+from sendtwice.harness.judge.narrow import narrow
 from sendtwice.harness.judge.post import Operation, Post
 from sendtwice.harness.judge.storms import INSTANT, Storms, of_store
 from sendtwice.harness.judge.wires import Wires
@@ -49,14 +50,21 @@ class Facts:
 
     def decisions(self, operation: str, *, until: int | None = None) -> list[Event]:
         """Return the events by which a person or the provider said what becomes of an operation's mail."""
-        return [
-            event
-            for event in self.about(self.group_of(operation))
-            # An event of the provider fits every operation of equal content; a call is for one draft.
-            if (event.kind is Kind.REPORTED or (event.kind is Kind.CALL and event.operation == operation))
-            and 200 <= int(event.data.get("status") or 0) < 300
-            and (until is None or event.seq < until)
-        ]
+        return [event for event in self._decisions[operation] if until is None or event.seq < until]
+
+    @cached_property
+    def _decisions(self) -> dict[str, list[Event]]:
+        """The decisions about each operation; an event of the provider fits every one of equal content."""
+        found: dict[str, list[Event]] = defaultdict(list)
+        for event in self.events:
+            if event.operation is None or not 200 <= int(event.data.get("status") or 0) < 300:
+                continue
+            if event.kind is Kind.REPORTED:
+                for operation in self.groups.get(self.group_of(event.operation), ()):
+                    found[operation.name].append(event)
+            elif event.kind is Kind.CALL:  # for one draft
+                found[event.operation].append(event)
+        return found
 
     def lapsed(self, first: Attempt, second: Attempt) -> bool:
         """Whether the claim of one attempt, still in flight, may have lapsed before another that met it ended."""
@@ -77,7 +85,13 @@ class Facts:
 
     def both_first(self, a: Attempt, b: Attempt) -> bool:
         """Whether each of two may have been the first, because the contract frees a claim after its lease (D12)."""
-        return self.contract.lease.then.permits("execute") and self.lapsed(a, b)
+        return self.leases_lapse and self.lapsed(a, b)
+
+    @cached_property
+    def leases_lapse(self) -> bool:
+        """Whether any claim may have been freed by time alone."""
+        lease = self.contract.lease
+        return lease.then.permits("execute") and (lease.lasts.judged or bool(self.advances))
 
     def surely_in_flight(self, rival: Attempt, attempt: Attempt) -> bool:
         """Whether one attempt was being worked on for as long as another took: its mail stood at the provider.
@@ -150,39 +164,8 @@ class Facts:
     @cached_property
     def attempts(self) -> list[Attempt]:
         """Every attempt in the order of its start."""
-        self._narrow(self._by_name.values())
+        narrow(self, self._by_name.values())
         return list(self._by_name.values())
-
-    def _narrow(self, attempts: Iterable[Attempt]) -> None:
-        """The same id as an earlier success of this key is a replay; a first answer to a key is none."""
-        for attempt in attempts:
-            if not {AnswerClass.ACCEPTED, AnswerClass.REPLAYED} <= attempt.classes:
-                continue
-            if any(a.id is not None and a.id == attempt.id for a in self.keyring.forgotten(attempt)):
-                attempt.classes.discard(AnswerClass.ACCEPTED)
-                continue
-            earlier = [a for a in self.keyring.of(attempt) if a is not attempt and self.may_share_key(a, attempt)]
-            if attempt.doubled:
-                continue
-            if any(
-                # An id that is made of the key is the same for every tenant.
-                a.id is not None and a.id == attempt.id and a.before(attempt) and a.tenant == attempt.tenant
-                for a in earlier
-            ):
-                attempt.classes.discard(AnswerClass.ACCEPTED)
-            elif not any(a.start < (attempt.end or 0) for a in earlier) or self._has_its_own_id(attempt, earlier):
-                attempt.classes.discard(AnswerClass.REPLAYED)
-
-    def _has_its_own_id(self, attempt: Attempt, earlier: Sequence[Attempt]) -> bool:
-        """Whether an answer names another id than the first one did, where a replay would name the same."""
-        if not self.contract.replay.id.says("same") or attempt.id is None:
-            return False
-        if any(self.both_first(a, b) for a in earlier for b in earlier):
-            return False  # which of them is replayed, nobody knows
-        return any(
-            a.succeeded and a.id not in (None, attempt.id) and a.before(attempt) and self.shares_key(a, attempt)
-            for a in earlier
-        )
 
     def attempt(self, name: str) -> Attempt | None:
         """Return an attempt by its name."""
@@ -380,18 +363,23 @@ class Facts:
 
     def runs_again(self, attempt: Attempt) -> bool:
         """Whether the contract says that this request, under a used key, may run as a new one."""
-        if any(self.unguarded(one) for one in (attempt, *self.rivals(attempt))):
+        if self._fails_open and any(self.unguarded(one) for one in (attempt, *self.rivals(attempt))):
             return True
         same, other = self.contract.duplicates, self.contract.mismatch
         if same.judged and same.permits("execute"):
             return True
-        changed = any(self.kin(rival, attempt) is Kin.OTHER for rival in self.rivals(attempt))
-        return other.judged and other.permits("execute") and changed
+        if not (other.judged and other.permits("execute")):
+            return False
+        return any(self.kin(rival, attempt) is Kin.OTHER for rival in self.rivals(attempt))
 
     def unguarded(self, attempt: Attempt) -> bool:
         """Whether an attempt met a store that failed, and the contract then sends without its guard (D15)."""
+        return self._fails_open and self.storms.out_of_store(attempt)
+
+    @cached_property
+    def _fails_open(self) -> bool:
         policy = self.contract.store_failure
-        return policy.judged and policy.permits("open") and self.storms.out_of_store(attempt)
+        return policy.judged and policy.permits("open")
 
     def absent_path(self, attempt: Attempt) -> bool:
         """Whether an attempt went to another path of the contract that this target does not have."""

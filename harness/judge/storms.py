@@ -66,6 +66,7 @@ class Storms:
         self._holds: list[Spell] = []
         self._ended: dict[int, float] = {}
         self._let_go: dict[int, float] = {}
+        self._gave: dict[Attempt, bool] = {}
         held: dict[int | None, Spell] = {}
         wire: int | None = None
         for event in events:
@@ -124,7 +125,11 @@ class Storms:
         Its own may have been held, when it was there before; one that came later and was told of a success had no need
         of what was held.
         """
-        return attempt.answered and any(self._gave_up(attempt, spell) for spell in self._holds)
+        known = self._gave.get(attempt)
+        if known is None:
+            known = attempt.answered and any(self._gave_up(attempt, spell) for spell in self._holds)
+            self._gave[attempt] = known
+        return known
 
     def _gave_up(self, attempt: Attempt, spell: Spell) -> bool:
         if attempt.end is None or attempt.end < spell.start:

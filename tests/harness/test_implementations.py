@@ -10,7 +10,7 @@ import pytest
 from sendtwice.fake_provider.contracts import Level
 from sendtwice.harness import session
 from sendtwice.harness.result import Verdict
-from sendtwice.harness.scenario import Scenario, catalogue
+from sendtwice.harness.scenario import Scenario, catalogue, parse
 from sendtwice.harness.settings import RunSettings
 from sendtwice.harness.steps import RestartStep
 from sendtwice.harness.target import Target, load
@@ -99,3 +99,38 @@ def test_good_twin_keeps_its_contract_with_two_instances(name: str, tmp_path: Pa
     assert result.error is None
     assert {s.id: s.verdict for s in result.scenarios} == dict.fromkeys(TWO, Verdict.PASSED)
     assert [f for s in result.scenarios for f in s.findings] == []
+
+
+STORE_KILLED = """
+id: outcome.store-killed
+title: The store is killed after one result was written, and while another mail is on its way
+role: api
+why: What it has acknowledged is there again, and a connection that broke is opened anew.
+source: tests
+steps:
+  - send: {as: first}
+  - send: {as: second, op: o2, at: {provider.response: hold}}
+  - crash: STORE
+  - restart: STORE
+  - release: second
+  - await: second
+  - send: {as: again, like: second}
+  - send: {as: third, op: o3, key: k3}
+  - finish: third
+  - send: {as: last, like: first}
+expect:
+  answers: {first: accepted, second: [accepted, unknown], last: replayed}
+  deliveries: {first: 1, o2: 1, o3: 1}
+"""
+
+
+@pytest.mark.parametrize(("name", "store"), [("postgres-operations", "postgres"), ("redis-lease", "redis")])
+def test_good_twin_goes_on_when_its_store_was_killed(name: str, store: str, tmp_path: Path) -> None:
+    target, path = load_or_skip(FOLDER / name / "target.toml")
+    scenario = parse(STORE_KILLED.replace("STORE", store))
+
+    result = asyncio.run(session.run(target, path, [scenario], RunSettings(reports=tmp_path)))
+
+    assert result.error is None
+    (played,) = result.scenarios
+    assert (played.verdict, played.reason, list(played.findings)) == (Verdict.PASSED, None, [])

@@ -251,6 +251,16 @@ def test_a_target_that_answers_before_it_hands_over_lacks_the_window(h: History)
     assert "first was answered before second could meet it" in h.judgement.absent[0]
 
 
+def test_a_target_that_gives_up_before_anybody_can_meet_it_lacks_the_window_too(h: History) -> None:
+    h.send("first")
+    h.hand_over("first")
+    h.answer("first", "unknown")
+    h.note(Kind.OVERLAP, attempts=["first", "second"], overlapped=False, answered_first=True)
+    assert h.judgement.absent == (
+        "first was answered before second could meet it in flight: the target does not wait so long",
+    )
+
+
 @pytest.mark.parametrize("outcome", ["timed-out", "broken", "garbage", "unreachable"])
 def test_an_answer_that_never_came_in_fair_weather_voids_a_pass(h: History, outcome: str) -> None:
     h.send("first")

@@ -23,7 +23,7 @@ def send(request):
     if not request.key:
         return error(400, "missing_idempotency_key", "Idempotency-Key is required.")
     try:
-        return send_once(f"{request.tenant}:{request.key}", request.body, mail)
+        return send_once(f"sent:{request.tenant}:{request.key}", request.body, mail)
     except redis.RedisError:
         return error(503, "store_unavailable", "Try again.")
 
