@@ -109,6 +109,8 @@ class Keyring:
         if not self._moved:
             return Memory.KEPT
         first, second = sorted((a, b), key=lambda attempt: attempt.start)
+        if not self._one_record(first, second):
+            return Memory.MAYBE  # whether they have one record at all, nobody says
         (forgotten, open_), (forgotten_then, open_then) = self._epochs[first], self._epochs[second]
         if forgotten_then > forgotten:
             return Memory.FORGOTTEN
@@ -129,7 +131,7 @@ class Keyring:
     def _epochs(self) -> dict[Attempt, tuple[int, int]]:
         """Return for each attempt how often its key was surely, and how often it may have been, forgotten before it."""
         found: dict[Attempt, tuple[int, int]] = {}
-        for attempts in self._by_key.values():
+        for attempts in self._records():
             forgotten = open_ = 0
             epoch: list[Attempt] = []
             recent: list[Attempt] = []  # since the key may last have begun anew
@@ -142,6 +144,23 @@ class Keyring:
                 epoch.append(attempt)
                 recent.append(attempt)
                 found[attempt] = (forgotten, open_)
+        return found
+
+    def _one_record(self, a: Attempt, b: Attempt) -> bool:
+        return _equal(a, b, folded=self._folds) and self._one_scope(a, b)
+
+    def _records(self) -> list[list[Attempt]]:
+        """Return the attempts that surely have one record, one after another: each key has its own in each scope."""
+        found: list[list[Attempt]] = []
+        for attempts in self._by_key.values():
+            records: list[list[Attempt]] = []
+            for attempt in attempts:
+                record = next((known for known in records if self._one_record(known[0], attempt)), None)
+                if record is None:
+                    records.append([attempt])
+                else:
+                    record.append(attempt)
+            found += records
         return found
 
     def _boundary(self, epoch: list[Attempt], recent: list[Attempt], attempt: Attempt) -> Memory:

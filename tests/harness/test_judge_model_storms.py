@@ -114,6 +114,7 @@ def test_a_failing_store_excuses_no_mail_that_was_claimed_and_never_sent(
     asks: list[Ask], order: list[int], habits: Habits, faults: list[StoreFault]
 ) -> None:
     contract = contract_named("postfleet")
+    asks = [replace(ask, content=0) for ask in asks]  # or a success might be the replay of the other
     habits = fitting(replace(habits, flaw="takes a claim for a send"), contract)
     history = play(contract, asks, order, habits, faults, [])
     assert ("no-lost-send" in history.rules()) is bool(claimed(history) - commits(history).keys()), shown(history)

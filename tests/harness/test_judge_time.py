@@ -215,6 +215,25 @@ def test_the_other_copy_of_a_doubled_request_may_still_run_when_its_lease_is_ove
     assert "at-most-once" in h.rules(Level.HOLE)
 
 
+def test_each_scope_remembers_a_key_for_itself() -> None:
+    h = keeping("rasket", at_least=24 * HOUR, at_most=24 * HOUR, **{"from": "completion"})
+    for name, sender in (("neighbour", "other-tenant"), ("first", "main")):
+        h.send(name, op=name, key="k", sender=sender)
+        h.answer(name, number=name)
+        if name == "neighbour":
+            h.deliver(name)
+            h.wait(1)
+            h.advance(HOUR)
+    h.provider_deaf("first", verb="close")  # which it hears of when an hour has passed
+    h.advance(23 * HOUR + 30)
+    h.send("neighbour~1", like="neighbour")
+    h.deliver("neighbour")
+    h.answer("neighbour~1", number="n2")
+    h.send("first~1", like="first")
+    h.answer("first~1", "replayed", number="first")
+    assert h.accusations == []
+
+
 # --- a clock that may have stood still ------------------------------------------------------------------------------
 
 
