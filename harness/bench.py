@@ -37,6 +37,8 @@ from sendtwice.harness.launch.container import Containers
 from sendtwice.harness.launch.process import Processes
 from sendtwice.harness.target import TargetBody
 
+#: A target that takes so many times as long as usual is waiting for something.
+_PATIENCE = 4
 #: Where a target that already runs is told to send its mail.
 DEFAULT_PROVIDER_PORT = 8025
 
@@ -77,6 +79,7 @@ class Bench:
         self.launcher: Launcher = External()
         self.values: dict[str, str] = {}
         self.urls: list[str] = []  # of the target's replicas
+        self.usual = 0.0  # seconds that an attempt takes, at most, in fair weather
         self.driver: Caller | None = None
 
     # -- life ----------------------------------------------------------------------------------------------------
@@ -216,6 +219,31 @@ class Bench:
     def signing_time(self) -> int:
         """The time for a signature: one that is old by the target's own clock would be refused."""
         return int(time.time() + (self.clock_offset if self.clock.whole else 0.0))
+
+    @property
+    def grace(self) -> float:
+        """Seconds after which an attempt that is not answered is taken to wait for another one.
+
+        As the target file says; else several times what the target usually takes, for a slow one is not a waiting one.
+        """
+        timing = self.target.timing
+        if "grace" in timing.model_fields_set:
+            return timing.grace
+        return min(max(timing.grace, _PATIENCE * self.usual), timing.answers_within)
+
+    def learn(self, scenario: str) -> None:
+        """Learn from a scenario in fair weather how long the target takes for an attempt."""
+        began: dict[str | None, float] = {}
+        for event in self.recorder.of(scenario):
+            if event.kind is Kind.ATTEMPT:
+                began[event.attempt] = event.at
+            elif event.kind is Kind.ENDED and event.attempt in began:
+                self.usual = max(self.usual, event.at - began[event.attempt])
+
+    @property
+    def unused_stores(self) -> list[str]:
+        """The stores whose wire no message has crossed so far."""
+        return [edge.name for edge in self.stores if not edge.used]
 
     @property
     def approval(self) -> bool:
@@ -361,3 +389,11 @@ class Bench:
             swallowed=match.swallowed,
             ambiguous=match.ambiguous,
         )
+
+
+def unheld(store: str) -> str:
+    """Say that a store's wire is not used, and the remedy."""
+    return (
+        f"nothing of the target went through store {store!r}: let it use {{store.{store}}}, "
+        f"or take [target.store.{store}] out"
+    )

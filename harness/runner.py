@@ -329,7 +329,7 @@ class Play:
         if or_after is None:
             await self.within(waiting, "what was waited for did not come")
             return
-        grace = self.bench.target.timing.grace if or_after == "grace" else float(or_after)
+        grace = self.bench.grace if or_after == "grace" else float(or_after)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await waiting

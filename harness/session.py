@@ -18,7 +18,7 @@ import sendtwice
 from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.contracts import Contract, Level
 from sendtwice.fake_provider.documents import BadFileError
-from sendtwice.harness import canary, side_by_side
+from sendtwice.harness import bench, canary, side_by_side
 from sendtwice.harness.bench import Bench
 from sendtwice.harness.effective import assumed_key, effective_contract
 from sendtwice.harness.errors import HarnessError
@@ -31,6 +31,7 @@ from sendtwice.harness.events import (
     Subscriber,
     Watching,
 )
+from sendtwice.harness.fault_specs import STORE, FaultSpec
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge import Finding, judge
 from sendtwice.harness.judge.classes import SUCCESS
@@ -105,6 +106,7 @@ class Session:
             try:
                 await self.bench.start()
                 await self.canary()
+                self._leave_out_unheld_stores()
                 await self._play_all()
                 watched = await self._watch()
             finally:
@@ -131,9 +133,26 @@ class Session:
         events = self.bench.recorder.of("canary")
         strays = [e for e in self.bench.recorder.of(None) if e.kind is Kind.STRAY]
         complaint = canary.complaint(events, strays, role)
+        self.bench.learn("canary")
         if complaint is not None:
             kept = f" (in {self.settings.output})" if "output" in complaint and self.bench.target.started else ""
             raise HarnessError(complaint + kept)
+
+    def _leave_out_unheld_stores(self) -> None:
+        """Skip what holds the wire of a store that the target does not use."""
+        for scenario in list(self.chosen):
+            reason = next((r for spec, _ in side_by_side.faults_of(scenario) if (r := self._unheld(spec))), None)
+            if reason is not None:
+                self.chosen.remove(scenario)
+                self.skipped.append(ScenarioResult(scenario.id, scenario.title, Verdict.SKIPPED, reason, (reason,)))
+
+    def _unheld(self, spec: FaultSpec) -> str | None:
+        unused = self.bench.unused_stores
+        if spec.crossing not in STORE or not unused:
+            return None
+        if spec.store not in unused and (spec.store is not None or len(unused) < len(self.bench.stores)):
+            return None
+        return bench.unheld(spec.store or unused[0])
 
     def undeclared(self) -> int | None:
         """Return the status of the canary's answer, when the contract does not count it as a success."""
@@ -369,6 +388,7 @@ async def check(target: Target, target_path: Path, scenarios: Sequence[Scenario]
         return CheckReport(ok=False, lines=[str(error)])
     how = f" ({target.target.instances})" if target.target.instances else ""
     lines.append(f"{target.target.name}: started{how}, and the canary arrived")
+    lines += [bench.unheld(name) for name in session.bench.unused_stores]
     key = assumed_key(target, session.contract)
     if key is not None:
         lines.append(f"key in {key} (assumed; target.api.request.key says where it is)")

@@ -250,9 +250,13 @@ class Store(Strict):
         if given.startswith(("/", "unix:", "./")):
             raise ValueError(f"{given!r} is a Unix socket, which cannot be held; let the store listen on TCP as well")
         host, colon, port = given.rpartition(":")
-        if not colon or not host or "/" in host or not (port.isdigit() or port.startswith("{")):
+        if not colon or not host or "/" in host or not (port.startswith("{") or _is_port(port)):
             raise ValueError(f"{given!r} is no address; write 127.0.0.1:5432, or a host's name and its port")
         return given
+
+
+def _is_port(given: str) -> bool:
+    return given.isascii() and given.isdecimal() and 0 < int(given) < 65_536
 
 
 class Provider(Strict):

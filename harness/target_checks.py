@@ -97,17 +97,18 @@ def check_request(target: Target, contract: Contract) -> None:
 def check_remote(target: Target, path: Path | None, allow_remote: bool) -> None:
     """Refuse to send to another machine unless that was asked for; ``path`` is None for ``--url``."""
     body = target.target
-    if body.role == "api" and body.api is not None:
-        url, where, allowed = body.api.url, "target.api.url", body.api.allow_remote
-    elif body.role == "consumer" and body.consumer is not None:
-        url, where, allowed = body.consumer.url, "target.consumer.url", False
-    else:
-        return
-    if allowed or allow_remote or is_loopback(_filled(url)):
+    if allow_remote or (body.role == "api" and body.api is not None and body.api.allow_remote):
         return
     also = " or target.api.allow_remote = true" if body.role == "api" else ""
     file = "--url" if path is None else shown(path)
-    raise not_allowed(url, file, where="" if path is None else where, also=also)
+    for where, url in (
+        ("target.api.url", body.api.url if body.role == "api" and body.api else None),
+        ("target.consumer.url", body.consumer.url if body.role == "consumer" and body.consumer else None),
+        ("target.clock.url", body.clock.url if body.clock and body.clock.kind == "http" else None),
+        ("target.webhooks.url", body.webhooks.url if body.webhooks else None),
+    ):
+        if url is not None and not is_loopback(_filled(url)):
+            raise not_allowed(url, file, where="" if path is None else where, also=also)
 
 
 def is_address(url: str) -> bool:

@@ -48,6 +48,11 @@ class StoreEdge:
         self._server: asyncio.Server | None = None
         self._reached = False  # there was a connection to the store
 
+    @property
+    def used(self) -> bool:
+        """Whether the target has ever gone through it to the store."""
+        return self._reached
+
     async def start(self, host: str = "127.0.0.1") -> str:
         """Listen on a free port of this machine, and return the address for the target."""
         loop = asyncio.get_running_loop()

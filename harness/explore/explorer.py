@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sendtwice.harness import side_by_side
+from sendtwice.harness.bench import unheld
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.explore import deeds, points
 from sendtwice.harness.explore.coverage import State
@@ -102,6 +103,7 @@ class Explorer:
             played = await self.stage.play(plain)
             if self._broken(played):
                 await self._doubt(Plan(), plain, played)
+            self.stage.bench.learn(played.scenario.id)
             self.stage.forget(played)
             if self.result.broken:
                 return []
@@ -112,6 +114,8 @@ class Explorer:
             if not played.shows:
                 reason = [*played.judgement.absent, *played.judgement.voids][0]
                 raise HarnessError(f"the plan without faults shows nothing, so there is nothing to explore: {reason}")
+        for store in self.stage.bench.unused_stores:
+            raise HarnessError(unheld(store))
         first, second = (points.found(played.history) for played in plays[1:])
         self.result.coverage.unstable = [p for p in dict.fromkeys([*first, *second]) if (p in first) != (p in second)]
         return [p for p in dict.fromkeys(first) if p in second and p.attempt in self.writer.attempts]

@@ -66,6 +66,7 @@ class Stage:
     async def _canary(self) -> str | None:
         role, recorder = self.bench.target.role, self.bench.recorder
         await self._play(canary.plain_mail("canary", role))
+        self.bench.learn("canary")
         strays = [e for e in recorder.of(None) if e.kind is Kind.STRAY]
         return canary.complaint(recorder.of("canary"), strays, role)
 

@@ -8,7 +8,7 @@ from sendtwice.fake_provider.contracts import AnswerClass as A
 from sendtwice.harness.history import Event, Kind
 from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.answers import finding
-from sendtwice.harness.judge.attempt import Attempt
+from sendtwice.harness.judge.attempt import NEEDS_APPROVAL, Attempt
 from sendtwice.harness.judge.classes import SUCCESS
 from sendtwice.harness.judge.facts import Facts
 from sendtwice.harness.judge.finding import Finding
@@ -27,7 +27,7 @@ def judge_approval(facts: Facts) -> Iterator[Finding]:
         pending = [a for a in facts.attempts_for(name) if a.answered and a.classes == {A.PENDING}]
         yield from _own_key(facts, name)
         group = facts.group_of(name)
-        if not pending or any(a.answered and a.classes & SUCCESS for a in facts.attempts_of(group)):
+        if not pending or any(_sent_by_itself(a) for a in facts.attempts_of(group)):
             continue
         commits = facts.commits.get(group, [])
         # An approval that failed half-way, or whose answer never came, may have been one.
@@ -46,6 +46,13 @@ def judge_approval(facts: Facts) -> Iterator[Finding]:
                 tuple(sorted({*pending[0].events, *(e.seq for e in rejected), *(c.seq for c in commits)})),
                 operation=name,
             )
+
+
+def _sent_by_itself(attempt: Attempt) -> bool:
+    """Whether an attempt may have sent its mail without a person: it was answered so, or nobody has to approve it."""
+    if attempt.answered and attempt.classes & SUCCESS:
+        return True
+    return attempt.sender != NEEDS_APPROVAL and not (attempt.answered and attempt.classes == {A.PENDING})
 
 
 def _own_key(facts: Facts, name: str) -> Iterator[Finding]:

@@ -187,21 +187,21 @@ def test_the_smallest_counterexample_is_a_scenario_file(tmp_path: Path) -> None:
 
 def test_a_counterexample_of_an_exploration_that_was_interrupted_is_saved_as_it_was_found(tmp_path: Path) -> None:
     events: list[Event] = []
+    tasks: list[asyncio.Future[Result]] = []
 
     def judges(scenario: Scenario, before: int) -> Judgement:
         if scenario.title == "first: provider.request: crash":
-            task.cancel()
+            tasks[0].cancel()
         return broken() if scenario.title == RESET else FINE
 
     async def explore() -> None:
-        nonlocal task
         stage = ScriptedStage(Script(judges=judges), tmp_path)
         saved = Saved(tmp_path / "target.toml", "universal", Redactor())
-        task = asyncio.ensure_future(Explorer(stage, Settings(reports=tmp_path), [events.append, saved]).run())
+        explorer = Explorer(stage, Settings(reports=tmp_path), [events.append, saved])
+        tasks.append(asyncio.ensure_future(explorer.run()))
         with pytest.raises(asyncio.CancelledError):
-            await task
+            await tasks[0]
 
-    task: asyncio.Future[Result]
     asyncio.run(explore())
     assert load(tmp_path / f"explore.{RULE}.yaml").title == RESET
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sendtwice.fake_provider.faults import Place
 from sendtwice.harness.explore import deeds
@@ -17,7 +18,7 @@ from sendtwice.harness.report.saved import as_document
 from sendtwice.harness.scenario import Scenario, made_of
 from tests.harness.explore.scripted import FINE, RULE, Script, ScriptedStage, broken
 
-STORE = {"store": {"cache": {"upstream": "127.0.0.1:6379"}}}
+STORE: dict[str, Any] = {"store": {"cache": {"upstream": "127.0.0.1:6379"}}}
 
 
 def names(scenario: Scenario) -> list[str]:
