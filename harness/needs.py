@@ -93,7 +93,7 @@ def _process(name: str, target: TargetBody) -> Iterator[str]:
     base, _, number = name.rpartition(".")
     if number.isdigit() and base in ("target", front.name if front is not None else "target"):
         if int(number) > target.replicas:
-            yield f"the target has no instance number {number}: target.start.replicas"
+            yield f"the target has no instance number {number}: replicas of its process"
     elif name != "target" and all(name != one.name for one in target.processes):
         yield f"the target has no process {name!r}: add [[target.process]] with this name"
 
@@ -153,7 +153,7 @@ def _send(send: Send, target: TargetBody, contract: Contract) -> Iterator[str]:
     if send.change.first_sent is not None and contract.key.first_sent is None:
         yield f"contract {contract.name} has no asserted time of the first attempt: key.first_sent"
     if send.replica is not None and send.replica > target.replicas:
-        yield f"the target has no instance number {send.replica}: target.start.replicas"
+        yield f"the target has no instance number {send.replica}: replicas of its process"
     if send.dry_run and contract.dry_run is None:
         yield f"contract {contract.name} has no dry run: dry_run"
     if isinstance(send.key, Key):

@@ -125,7 +125,8 @@ class Explorer:
         seen: set[frozenset[Move]] = set()
         for plan, after in self._followed.values():
             for point in after:
-                if point.attempt not in self.writer.attempts:
+                # One message meets one fault.
+                if point.attempt not in self.writer.attempts or any(move.point == point for move in plan.moves):
                     continue
                 for deed in deeds.at(point):
                     pair = Plan((*plan.moves, Move(point, deed)))

@@ -72,7 +72,7 @@ class Writer:
         """Return why a move cannot be made here, beyond what the steps themselves need."""
         how = move.deed.how
         if how is How.CRASH_ONE and self.target.replicas < 2:
-            return "the target has one instance: target.start.replicas"
+            return "the target has one instance: replicas of its process"
         if how is How.PAST_LEASE and self.lease_steps() is None:
             return "no lease is declared that the target's clock could be moved past: target.clock, target.timing.lease"
         if how is How.PREEMPT_OTHER and OTHER not in self.attempts:

@@ -7,16 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sendtwice.fake_provider.faults import Place, Verb
-from sendtwice.harness.fault_specs import STORE
 from sendtwice.harness.history import Event, Kind
 
-_CROSSINGS = {
-    Kind.CLIENT_REQUEST: Place.CLIENT_REQUEST,
-    Kind.PROVIDER_REQUEST: Place.PROVIDER_REQUEST,
-    Kind.PROVIDER_RESPONSE: Place.PROVIDER_RESPONSE,
-    Kind.STORE_REQUEST: Place.STORE_REQUEST,
-    Kind.STORE_RESPONSE: Place.STORE_RESPONSE,
-}
+_CROSSINGS = {Kind.STORE_REQUEST: Place.STORE_REQUEST, Kind.STORE_RESPONSE: Place.STORE_RESPONSE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,50 +36,87 @@ class Point:
 
 def found(events: Sequence[Event], *, since: int = 0) -> list[Point]:
     """Return the points of a history that were passed after the event ``since``, in their order."""
-    points: list[Point] = []
-    attempt: str | None = None
-    latest: dict[str | None, str] = {}  # of each operation
-    said: list[tuple[Place, str, str]] = []
-    counts: Counter[tuple[Place, str]] = Counter()
-    asking: int | None = None  # the connection of the latest message to the provider
-    refused: set[int | None] = set()  # connections on which a fault answers instead of the provider
+    reading = _Reading()
     for event in events:
-        if event.kind is Kind.ATTEMPT and event.attempt is not None:
-            attempt, said = event.attempt, []
-            latest[event.operation] = attempt
-        passed = len(points)
-        place = _CROSSINGS.get(event.kind)
-        if event.kind is Kind.ENDED and event.attempt == attempt and event.data.get("outcome") == "answered":
-            place = Place.CLIENT_RESPONSE
-        if place is Place.PROVIDER_REQUEST:
-            asking = event.connection
-        elif event.kind is Kind.FIRED and _answers(event):
-            refused.add(asking)
-        elif place is Place.PROVIDER_RESPONSE and event.connection in refused:
+        reading.take(event)
+    return [point for point, passed in reading.points if passed > since]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A history as it is read: whose time it is, and how often what has crossed, counted as the faults count."""
+
+    points: list[tuple[Point, int]] = field(default_factory=list)  # and the event at which each was passed
+    attempt: str | None = None
+    latest: dict[str | None, str] = field(default_factory=dict)  # of each operation
+    said: list[tuple[Place, str, str]] = field(default_factory=list)  # to and by the stores, since the attempt began
+    counts: Counter[tuple[Place, str]] = field(default_factory=Counter)
+    asking: int | None = None  # the connection of the latest message to the provider
+    refused: set[int | None] = field(default_factory=set)  # where a fault answers instead of the provider
+    given: dict[int | None, tuple[str, int, int] | None] = field(default_factory=dict)  # answers on their way
+
+    def take(self, event: Event) -> None:
+        match event.kind:
+            case Kind.ATTEMPT if event.attempt is not None:
+                self.attempt, self.said = event.attempt, []
+                self.latest[event.operation] = event.attempt
+            case Kind.STORE_REQUEST | Kind.STORE_RESPONSE:
+                self._store(event, _CROSSINGS[event.kind])
+            case Kind.CLIENT_REQUEST:
+                self._client(event, Place.CLIENT_REQUEST)
+            case Kind.ENDED if event.data.get("outcome") == "answered":
+                self._client(event, Place.CLIENT_RESPONSE)
+            case Kind.PROVIDER_REQUEST:
+                self.asking = event.connection
+                if event.operation in self.latest:
+                    whose, nth = self._counted(event, Place.PROVIDER_REQUEST)
+                    self.points.append((Point(whose, Place.PROVIDER_REQUEST, nth), event.seq))
+            case Kind.FIRED if _answers(event):
+                self.refused.add(self.asking)
+            case Kind.DELIVERY if event.connection is not None and event.connection not in self.given:
+                # Here its answer meets the faults; it is noted when it is written, and it may be held until then.
+                counted = self._counted(event, Place.PROVIDER_RESPONSE) if event.operation in self.latest else None
+                self.given[event.connection] = None if counted is None else (*counted, event.seq)
+            case Kind.PROVIDER_RESPONSE:
+                self._answered(event)
+            case _:
+                pass
+
+    def _counted(self, event: Event, place: Place) -> tuple[str, int]:
+        whose = self.latest[event.operation]
+        self.counts[place, whose] += 1
+        return whose, self.counts[place, whose]
+
+    def _store(self, event: Event, place: Place) -> None:
+        if self.attempt is None:
+            return
+        store, message = str(event.data["store"]), str(event.data["message"])
+        words = message.casefold()
+        self.said.append((place, store, words))
+        if message:
+            # As the fault counts: by the messages that contain this one's words.
+            nth = sum(p is place and s == store and words in m for p, s, m in self.said)
+            order = sum(p is place and s == store for p, s, _ in self.said)
+            self.points.append((Point(self.attempt, place, nth, store, message, order), event.seq))
+
+    def _client(self, event: Event, place: Place) -> None:
+        if event.attempt is not None and event.attempt == self.attempt:
+            self.points.append((Point(event.attempt, place), event.seq))
+
+    def _answered(self, event: Event) -> None:
+        if event.connection in self.refused:
             # It meets no fault, and so is none of those that faults count.
-            refused.discard(event.connection)
-            continue
-        if attempt is None or place is None:
-            continue
-        if place in STORE:
-            store, message = str(event.data["store"]), str(event.data["message"])
-            said.append((place, store, message.casefold()))
-            if message:
-                # As the fault counts: by the messages that contain this one's words.
-                nth = sum(p is place and s == store and message.casefold() in m for p, s, m in said)
-                order = sum(p is place and s == store for p, s, _ in said)
-                points.append(Point(attempt, place, nth, store, message, order))
-        elif place in (Place.CLIENT_REQUEST, Place.CLIENT_RESPONSE):
-            if event.attempt == attempt:
-                points.append(Point(attempt, place))
-        elif event.operation in latest:
-            whose = latest[event.operation]
-            counts[place, whose] += 1
-            if place is not Place.PROVIDER_RESPONSE or event.data.get("sent"):
-                points.append(Point(whose, place, counts[place, whose]))
-        if event.seq <= since:
-            del points[passed:]
-    return points
+            self.refused.discard(event.connection)
+            return
+        if event.connection in self.given:
+            given = self.given.pop(event.connection)
+        elif event.operation in self.latest:
+            given = (*self._counted(event, Place.PROVIDER_RESPONSE), event.seq)
+        else:
+            given = None
+        if given is not None and event.data.get("sent"):
+            whose, nth, passed = given
+            self.points.append((Point(whose, Place.PROVIDER_RESPONSE, nth), passed))
 
 
 def _answers(fired: Event) -> bool:

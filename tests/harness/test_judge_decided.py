@@ -152,3 +152,13 @@ def test_a_repeat_of_a_pending_send_makes_no_second_draft() -> None:
     h.send("again", like="first")
     h.answer("again", "pending", number="d2")
     assert h.rules() == {"replay-fidelity"}
+
+
+def test_what_another_credential_sends_by_itself_needs_no_approval() -> None:
+    h = approval()
+    h.send("first", op="first", key="key-first", sender="needs-approval")
+    h.answer("first", "pending", number="d1")
+    h.send("second", like="first", key="key-second", sender="other-credential")
+    h.ends("second")
+    h.deliver("first")
+    assert "approval" not in h.rules()

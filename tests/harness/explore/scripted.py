@@ -49,7 +49,7 @@ class Clock(Recorder):
 
 
 def usual(scenario: Scenario, *, status: int = 200, stores: bool = False) -> list[Seen]:
-    """What a target shows that hands over once, and answers each attempt; a fault fires as soon as it is asked."""
+    """What a target shows that hands over once, and answers each attempt; a fault fires before it is asked."""
     wires = Wires()
     for step in scenario.steps:
         if not isinstance(step, SendStep):
@@ -57,9 +57,9 @@ def usual(scenario: Scenario, *, status: int = 200, stores: bool = False) -> lis
         name = step.send.name
         operation = step.send.op or "first"
         wires.begin(name, operation)
-        wires.ask(name)
         for _ in step.send.at:
             wires.note(Kind.FIRED, operation, name)
+        wires.ask(name)
         if stores:
             wires.query("cache", "GET ?", "(nil) for GET ?")
         if name == "first":

@@ -225,7 +225,7 @@ def test_of_several_instances_the_one_that_has_it_is_killed_and_the_retry_meets_
     ]
     point = Point("first", Place.PROVIDER_REQUEST)
     alone = next(deed for deed in deeds.at(point) if deed.how is How.CRASH_ONE)
-    assert writer().unfit(Move(point, alone)) == "the target has one instance: target.start.replicas"
+    assert writer().unfit(Move(point, alone)) == "the target has one instance: replicas of its process"
 
 
 @pytest.mark.parametrize("replicas", [2, 3])

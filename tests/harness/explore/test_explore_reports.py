@@ -13,7 +13,7 @@ import pytest
 from sendtwice.fake_provider import contracts
 from sendtwice.harness.explore.console import _MARKS, ExploreConsole
 from sendtwice.harness.explore.coverage import State
-from sendtwice.harness.explore.events import Event, Subscriber
+from sendtwice.harness.explore.events import Subscriber
 from sendtwice.harness.explore.explorer import Explorer, Settings
 from sendtwice.harness.explore.files import ExploreJson, Saved
 from sendtwice.harness.explore.junit import ExploreJUnit
@@ -186,21 +186,19 @@ def test_the_smallest_counterexample_is_a_scenario_file(tmp_path: Path) -> None:
 
 
 def test_a_counterexample_of_an_exploration_that_was_interrupted_is_saved_as_it_was_found(tmp_path: Path) -> None:
-    events: list[Event] = []
-    tasks: list[asyncio.Future[Result]] = []
+    playing: list[asyncio.Future[Result]] = []
 
     def judges(scenario: Scenario, before: int) -> Judgement:
         if scenario.title == "first: provider.request: crash":
-            tasks[0].cancel()
+            playing[0].cancel()
         return broken() if scenario.title == RESET else FINE
 
     async def explore() -> None:
         stage = ScriptedStage(Script(judges=judges), tmp_path)
         saved = Saved(tmp_path / "target.toml", "universal", Redactor())
-        explorer = Explorer(stage, Settings(reports=tmp_path), [events.append, saved])
-        tasks.append(asyncio.ensure_future(explorer.run()))
+        playing.append(asyncio.ensure_future(Explorer(stage, Settings(reports=tmp_path), [saved]).run()))
         with pytest.raises(asyncio.CancelledError):
-            await tasks[0]
+            await playing[0]
 
     asyncio.run(explore())
     assert load(tmp_path / f"explore.{RULE}.yaml").title == RESET

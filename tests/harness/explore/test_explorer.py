@@ -333,6 +333,14 @@ def test_no_pair_is_played_in_both_orders(tmp_path: Path) -> None:
     assert Counter(pairs).most_common(1)[0][1] == 1
 
 
+def test_one_message_is_not_hit_twice(tmp_path: Path) -> None:
+    # A request that comes twice is noted after the fault has fired.
+    done = explored(Script(), tmp_path, deeds=2)
+    pairs = [title.split(", then ") for title in done.stage.titles if ", then " in title]
+    assert len(pairs) > 20
+    assert [pair for pair in pairs if pair[0].rpartition(": ")[0] == pair[1].rpartition(": ")[0]] == []
+
+
 def test_what_a_deed_brings_forth_is_a_point_of_the_second_pass(tmp_path: Path) -> None:
     def shows(scenario: Scenario, before: int) -> Sequence[Seen]:
         if scenario.title != RESET:

@@ -18,13 +18,13 @@ from sendtwice.harness.target import load
 from tests.harness.explore.wires import Wires
 from tests.support import ROOT
 
-HOW = ("answered", "request-lost", "request-answered", "response-lost", "response-answered")
+HOW = ("answered", "request-lost", "request-answered", "response-lost", "response-answered", "response-held")
 MESSAGES = ("GET ?", "get ?", "SET ? ? EX ?", "(nil) for GET ?", "(nil) for SET ? ? EX ?", "OK", "ok for SET", "")
 _Act = Callable[[Wires], None]
 
 
-def _hand_over(operation: str, how: str) -> _Act:
-    return lambda wires: wires.hand_over(operation, how)
+def _hand_over(operation: str, how: str, recipients: int) -> _Act:
+    return lambda wires: wires.hand_over(operation, how, recipients=recipients)
 
 
 def _store(store: str, message: str, place: Place) -> _Act:
@@ -41,7 +41,7 @@ def _end(outcome: str) -> _Act:
 
 
 ACTS = st.one_of(
-    st.builds(_hand_over, st.sampled_from(["first", "other"]), st.sampled_from(HOW)),
+    st.builds(_hand_over, st.sampled_from(["first", "other"]), st.sampled_from(HOW), st.sampled_from([1, 2])),
     st.builds(
         _store,
         st.sampled_from(["cache", "main"]),
@@ -49,6 +49,7 @@ ACTS = st.one_of(
         st.sampled_from([Place.STORE_REQUEST, Place.STORE_RESPONSE]),
     ),
     st.builds(_end, st.sampled_from(["answered", "lost"])),
+    st.just(Wires.let_go),
 )
 
 
@@ -61,6 +62,7 @@ def plays(draw: st.DrawFn) -> Wires:
         wires.ask(attempt)
         for act in draw(st.lists(ACTS, max_size=7)):
             act(wires)
+    wires.let_go()
     return wires
 
 
@@ -83,30 +85,37 @@ def armed(move: Move) -> Faults:
     return faults
 
 
+def told(wires: Wires) -> list[tuple[Point, int]]:
+    """The points, and the event that tells of each."""
+    points_told: list[tuple[Point, int]] = []
+    for event in wires.events:
+        known = points.found([one for one in wires.events if one.seq <= event.seq])
+        points_told += [(point, event.seq) for point in known[len(points_told) :]]
+    assert [point for point, _ in points_told] == points.found(wires.events)
+    return points_told
+
+
 @given(wires=plays())
 def test_a_fault_armed_for_a_point_hits_the_message_it_was_found_at(wires: Wires) -> None:
-    found: list[Point] = []
-    for event in wires.events:
-        new = points.found([e for e in wires.events if e.seq <= event.seq])[len(found) :]
-        for point in new:
-            for deed in deeds.at(point):
-                assert wires.hit(armed(Move(point, deed)), point.attempt) == event.seq, f"{point}: {deed}"
-        found += new
-    assert found == points.found(wires.events)
+    for point, seq in told(wires):
+        for deed in deeds.at(point):
+            crossed = wires.hit(armed(Move(point, deed)), point.attempt)
+            assert crossed is not None, f"{point}: {deed}"
+            assert crossed.told == seq, f"{point}: {deed}"
 
 
 @given(wires=plays())
 def test_no_message_is_two_points_and_only_unspeakable_ones_are_none(wires: Wires) -> None:
     found = points.found(wires.events)
     assert len(set(found)) == len(found)
-    stores = [c for seq, c in wires.crossings if c.store is not None and c.message]
+    stores = [one for one in wires.crossings if one.crossing.store is not None and one.crossing.message]
     assert len([p for p in found if p.store is not None]) == len(stores)
 
 
 @given(wires=plays(), since=st.integers(0, 40))
 def test_what_was_passed_before_is_left_out_and_still_counted(wires: Wires, since: int) -> None:
-    before = points.found([e for e in wires.events if e.seq <= since])
-    assert points.found(wires.events, since=since) == points.found(wires.events)[len(before) :]
+    met = {one.told: one.met for one in wires.crossings}
+    assert points.found(wires.events, since=since) == [point for point, seq in told(wires) if met[seq] > since]
 
 
 # -- one by one --------------------------------------------------------------------------------------------------
@@ -159,7 +168,9 @@ def test_an_outage_that_begins_at_a_message_is_counted_with_those_that_say_nothi
         wires.store("cache", message)
     (point,) = points.found(wires.events)
     outage = next(deed for deed in deeds.at(point) if deed.how is How.OUTAGE)
-    assert wires.hit(armed(Move(point, outage)), "first") == 3
+    crossed = wires.hit(armed(Move(point, outage)), "first")
+    assert crossed is not None
+    assert crossed.crossing.message == "GET ?"
 
 
 def test_a_mail_that_comes_in_a_later_attempts_time_is_that_ones() -> None:
@@ -195,6 +206,21 @@ def test_the_edges_own_answer_to_a_request_crosses_nothing() -> None:
     wires.hand_over()
     answers = [p for p in points.found(wires.events) if p.place is Place.PROVIDER_RESPONSE]
     assert answers == [Point("first", Place.PROVIDER_RESPONSE, 1)]
+
+
+def test_an_answer_that_was_held_is_of_the_time_in_which_it_was_given() -> None:
+    wires = Wires()
+    wires.begin("first")
+    wires.hand_over(how="response-held")
+    held = wires.events[-1].seq
+    wires.hand_over()
+    wires.end("first")
+    wires.begin("again")
+    wires.let_go()
+    first, second = (Point("first", Place.PROVIDER_RESPONSE, nth) for nth in (1, 2))
+    assert [p for p in points.found(wires.events) if p.place is Place.PROVIDER_RESPONSE] == [second, first]
+    assert points.found(wires.events, since=held)[0].place is Place.PROVIDER_REQUEST
+    assert first not in points.found(wires.events, since=held)  # it has met its fault already
 
 
 def test_an_answer_that_nobody_got_is_no_point() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from sendtwice.fake_provider.faults import Place
 from sendtwice.harness.explore import deeds
@@ -18,7 +17,7 @@ from sendtwice.harness.report.saved import as_document
 from sendtwice.harness.scenario import Scenario, made_of
 from tests.harness.explore.scripted import FINE, RULE, Script, ScriptedStage, broken
 
-STORE: dict[str, Any] = {"store": {"cache": {"upstream": "127.0.0.1:6379"}}}
+STORE = {"cache": {"upstream": "127.0.0.1:6379"}}
 
 
 def names(scenario: Scenario) -> list[str]:
@@ -38,7 +37,7 @@ class Shrunk:
             self.tried.append(steps)
             return judges(scenario, times)
 
-        self.stage = ScriptedStage(Script(judges=judge), folder, **STORE)
+        self.stage = ScriptedStage(Script(judges=judge), folder, store=STORE)
         writer = Writer(self.stage.bench.target, self.stage.bench.contract)
         point = Point("first", Place.STORE_RESPONSE, 1, "cache", "(nil) for GET ?")
         met = next(deed for deed in deeds.at(point) if deed.name == "met by a repeat")

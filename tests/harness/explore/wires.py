@@ -1,11 +1,13 @@
 """What crosses a target's wires, made by hand: a history as the runner notes it, and the crossings that faults meet.
 
 The order in which the wires announce a message, ask for a fault and note it is that of `fake_provider.http` and of
-`harness.edges.store`; a test with real processes (`test_explore_stores.py`) holds the two against each other.
+`harness.edges.store`. That they do so is shown with real processes: of a target that is explored to the end every
+fault is met (`test_explore_targets.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,14 +19,25 @@ TO = "rz87eabcdefg@sendtwice.test"
 
 
 @dataclass
+class Crossed:
+    """A message that has met the faults: after which event, and which event tells of it, if any does by now."""
+
+    crossing: Crossing
+    met: int
+    told: int | None = None
+
+
+@dataclass
 class Wires:
     """Writes a history, and remembers at which event each crossing was."""
 
     recorder: Recorder = field(default_factory=Recorder)
-    crossings: list[tuple[int, Crossing]] = field(default_factory=list)  # by the number of the event that tells of it
+    crossings: list[Crossed] = field(default_factory=list)
+    held: list[Callable[[], None]] = field(default_factory=list)
     began: dict[str, int] = field(default_factory=dict)
     operations: dict[str, str] = field(default_factory=dict)
     connection: int = 0
+    idle: list[int] = field(default_factory=list)  # connections that the target keeps
 
     @property
     def events(self) -> list[Event]:
@@ -36,8 +49,10 @@ class Wires:
             kind, scenario=SCENARIO, operation=operation, attempt=attempt, connection=connection, **data
         )
 
-    def meet(self, event: Event, place: Place, **about: Any) -> None:
-        self.crossings.append((event.seq, Crossing(place, **about)))
+    def meet(self, event: Event, place: Place, *, told: bool = True, **about: Any) -> Crossed:
+        crossed = Crossed(Crossing(place, **about), event.seq, event.seq if told else None)
+        self.crossings.append(crossed)
+        return crossed
 
     # -- a caller ----------------------------------------------------------------------------------------------
 
@@ -58,29 +73,46 @@ class Wires:
 
     # -- the provider ------------------------------------------------------------------------------------------
 
-    def hand_over(self, operation: str = "first", how: str = "answered") -> None:
+    def hand_over(self, operation: str = "first", how: str = "answered", *, recipients: int = 1) -> None:
         """A mail comes to the provider: `answered`, or its request or response is hit by a fault.
 
         `request-lost`, `request-answered` (an answer of the provider's edge, instead of it), `response-lost`,
-        `response-answered`.
+        `response-answered`, `response-held` until :meth:`let_go`.
         """
         self.connection += 1
-        wire: dict[str, Any] = {"connection": self.connection}
+        number = self.idle.pop() if self.idle else self.connection
+        wire: dict[str, Any] = {"connection": number}
         asked = self.note(Kind.PROVIDER_REQUEST, operation, **wire)
         self.meet(asked, Place.PROVIDER_REQUEST, operation=operation)
         if how.startswith("request"):
             verb = "answer" if how == "request-answered" else "reset"
             self.note(Kind.FIRED, operation, place=Place.PROVIDER_REQUEST.value, verb=verb)
             if how == "request-answered":
+                self.idle.append(number)
                 self.note(Kind.PROVIDER_RESPONSE, operation, **wire, status=503, sent=True, commit=None)
             return
         commit = asked.seq
-        self.note(Kind.DELIVERY, operation, **wire, recipient=TO, commit=commit)
+        given, *_ = [
+            self.note(Kind.DELIVERY, operation, **wire, recipient=TO, commit=commit) for _ in range(recipients)
+        ]
+        answer = self.meet(given, Place.PROVIDER_RESPONSE, told=False, operation=operation)
         if how.startswith("response"):
-            verb = "answer" if how == "response-answered" else "reset"
+            verb = {"response-answered": "answer", "response-held": "hold"}.get(how, "reset")
             self.note(Kind.FIRED, operation, place=Place.PROVIDER_RESPONSE.value, verb=verb)
-        told = self.note(Kind.PROVIDER_RESPONSE, operation, **wire, status=200, sent=how == "answered", commit=commit)
-        self.meet(told, Place.PROVIDER_RESPONSE, operation=operation)
+        sent = how in ("answered", "response-held")
+
+        def tell() -> None:
+            answer.told = self.note(Kind.PROVIDER_RESPONSE, operation, **wire, status=200, sent=sent, commit=commit).seq
+
+        if how == "response-held":
+            self.held.append(tell)
+        else:
+            tell()
+
+    def let_go(self) -> None:
+        """Write the answers that are held, the last one first."""
+        while self.held:
+            self.held.pop()()
 
     # -- a store -----------------------------------------------------------------------------------------------
 
@@ -94,9 +126,6 @@ class Wires:
 
     # -- again, with a fault -----------------------------------------------------------------------------------
 
-    def hit(self, faults: Faults, attempt: str) -> int | None:
-        """Let cross what crossed since an attempt began; return at which event the first fault fires."""
-        for seq, crossing in self.crossings[self.began[attempt] :]:
-            if faults.meet(crossing) is not None:
-                return seq
-        return None
+    def hit(self, faults: Faults, attempt: str) -> Crossed | None:
+        """Let cross what crossed since an attempt began; return what the first fault that fires has hit."""
+        return next((one for one in self.crossings[self.began[attempt] :] if faults.meet(one.crossing)), None)
