@@ -92,7 +92,7 @@ def explore(
         with contextlib.suppress(OSError):
             reports.rmdir()  # where nothing was written
     told.complain()
-    if result.error is not None:
+    if result.error is not None and stream is not sys.stderr:  # there the console has said it
         click.echo(f"sendtwice: {redactor.text(result.error)}", err=True)
     return result.exit_code
 

@@ -61,7 +61,7 @@ def refused(folder: Path, *arguments: str) -> str:
     """The one line that was said; nothing was started, and the status is 2."""
     env = {name: value for name, value in os.environ.items() if name != "SENDTWICE_UNSET"}
     done = subprocess.run(
-        [*SENDTWICE, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=10, check=False
+        [*SENDTWICE, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False
     )
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr

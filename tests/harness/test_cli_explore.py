@@ -160,6 +160,10 @@ def test_a_target_that_does_not_start_is_told_in_one_line(tmp_path: Path) -> Non
     data = json.loads((tmp_path / "r.json").read_text())
     assert (data["verdict"], data["cells"]) == ("error", [])
     assert "ended with status 3" in data["error"]
+    run = call("explore", str(target), "--json", "-", cwd=tmp_path)
+    assert run.returncode == 4
+    assert json.loads(run.stdout)["verdict"] == "error"
+    assert run.stderr.count("ended with status 3") == 1
 
 
 def test_a_known_deviation_is_accepted_by_both_commands(tmp_path: Path) -> None:
