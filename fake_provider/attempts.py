@@ -21,7 +21,8 @@ class Attempt:
     """One request, and its answer as far as there is one.
 
     ``call`` and ``resend``: which attempt of which call this is by the word of the library that makes it, where the
-    vendor's libraries say so. ``dry_run``: it asked for nothing to be sent, as in a sandbox.
+    vendor's libraries say so. ``dry_run``: it asked for nothing to be sent, as in a sandbox. ``headers`` and ``body``
+    are not shown by the control API: they hold credentials and whole mails.
     """
 
     number: int
@@ -38,6 +39,8 @@ class Attempt:
     status: int | None = None
     answer: str | None = None
     sent: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
 
     def as_json(self) -> dict[str, object]:
         """Return what the control API shows."""
@@ -107,6 +110,8 @@ class Attempts:
                 fields.get("call"),
                 fields.get("resend"),
                 bool(fields.get("dry_run")),
+                headers=request.headers,
+                body=request.body,
             )
             self.log.append(attempt)
             self._open[connection] = attempt

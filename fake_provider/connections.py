@@ -117,9 +117,9 @@ class Connection(asyncio.BufferedProtocol):
         return isinstance(self._failure, ConnectionResetError)
 
     @property
-    def socket(self) -> socket.socket:
-        """Its socket."""
-        return cast(socket.socket, self._transport.get_extra_info("socket"))
+    def socket(self) -> socket.socket | None:
+        """Its socket; None where it is of this process alone."""
+        return cast("socket.socket | None", self._transport.get_extra_info("socket"))
 
     async def read(self, part: Callable[[], _Part | Missing]) -> _Part | None:
         """Return a part of a message, or None when the caller ends before it is there."""

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sendtwice.fake_provider.contracts.model import AnswerClass
+from sendtwice.fake_provider.control_answers import FIELDS, answer_fields
 from sendtwice.fake_provider.control_input import BadInputError, body_of, count, is_number, near, number, text
-from sendtwice.fake_provider.faults import ARGUMENT, STAGES, VERBS, Armed, Fault, Faults, Place, Verb
+from sendtwice.fake_provider.faults import ARGUMENT, GARBLES, STAGES, VERBS, Armed, Fault, Faults, Place, Verb
 from sendtwice.fake_provider.messages import Request, Response
 from sendtwice.fake_provider.watched import Watched
 
@@ -23,7 +24,7 @@ Handler = Callable[[Request], Any]
 #: What :func:`awaited` reads of a query.
 AWAITED = ("at_least", "exactly", "quiet_ms", "timeout")
 
-_LOSE = ("before-answer", "first-byte", "in-body")
+_LOSE = ("before-answer", "first-byte", "in-body", "in-chunks")
 #: What can be done to a message that is not complete; an answer is a bare status there.
 _EARLY = (Verb.LOSE, Verb.HOLD, Verb.DELAY, Verb.RESET, Verb.CLOSE, Verb.ANSWER)
 _LONGEST_WAIT = 600.0
@@ -80,7 +81,7 @@ class EdgeControl:
         return [armed for armed in among if armed.fault.label == label]
 
     def _arm(self, request: Request) -> Response:
-        known = ("crossing", "fault", "attempt", "nth", "times", *self.narrows, "stage", "label")
+        known = ("crossing", "fault", "attempt", "nth", "times", *self.narrows, "stage", "label", *FIELDS)
         fault = self._fault(body_of(request, known))
         try:
             armed = self.faults.arm(fault)
@@ -101,6 +102,10 @@ class EdgeControl:
         outward, asked = place.startswith("webhook."), place.endswith(".request")
         if (outward or asked) and verb is Verb.LOSE and argument is not None:
             raise BadInputError(f"{place} is lost as a whole; write lose without {argument!r}")
+        if (outward or asked) and verb is Verb.CLOSE and argument is not None:
+            raise BadInputError(f"there is no answer at {place}; write close without {argument!r}")
+        if outward and verb is Verb.ANSWER and isinstance(argument, str):
+            raise BadInputError(f"a gateway at {place} answers with a status, not with {argument!r}")
         stage = text(given, "stage")
         if stage is not None and outward:
             raise BadInputError(f"{place} has no stages; leave stage out")
@@ -114,6 +119,8 @@ class EdgeControl:
         if "attempt" in given and "nth" in given:
             raise BadInputError("attempt and nth mean the same; keep one")
         label = text(given, "label") or (str(argument) if verb is Verb.HOLD and argument is not None else None)
+        more: dict[str, Any] = {name: text(given, name) for name in self.narrows}
+        more |= answer_fields(given, place, verb, stage)
         return Fault(
             place,
             verb,
@@ -122,7 +129,7 @@ class EdgeControl:
             times=count(given, "times"),
             stage=stage,
             label=label or f"fault-{len(self._armed) + 1}",
-            **{name: text(given, name) for name in self.narrows},
+            **more,
         )
 
     def _elsewhere(self, place: Any) -> str:
@@ -149,12 +156,16 @@ class EdgeControl:
             raise BadInputError(f'fault must be a verb, or a verb with its argument as {{"delay": 2}}; {hint}')
         verb = Verb(name)
         match verb:
-            case Verb.DELAY:
+            case Verb.DELAY | Verb.DRIP:
                 right = is_number(argument) and argument >= 0
             case Verb.CUT:
                 right = isinstance(argument, int) and not isinstance(argument, bool) and argument >= 0
             case Verb.LOSE:
                 right = argument is None or argument in _LOSE
+            case Verb.CLOSE:
+                right = argument in (None, "after-answer")
+            case Verb.GARBLE:
+                right = argument in GARBLES
             case Verb.HOLD:
                 right = argument is None or isinstance(argument, str)
             case Verb.ANSWER:

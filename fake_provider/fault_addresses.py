@@ -2,6 +2,7 @@
 
 =============================  ====================================================================
 ``response-lost@fault.test``   delivered, and the connection is reset before the first byte
+``response-cut@fault.test``    delivered, and the answer breaks off in the middle of its body
 ``unknown-outcome@fault.test`` delivered, and answered as unknown
 ``busy@fault.test``            not delivered: too many requests, or unavailable
 ``server-error@fault.test``    not delivered: an error of the API itself, before any effect
@@ -10,7 +11,7 @@
 ``slow+3s@fault.test``         delivered after three seconds
 =============================  ====================================================================
 
-The first four hit the first attempt of each key only, so that a caller's retry can be seen to end well;
+The first five hit the first attempt of each key only, so that a caller's retry can be seen to end well;
 ``busy+3@fault.test`` hits the first three.  A request without a key is a first attempt each time, unless it
 is the same request again.  What becomes of the key after an error of the API itself is the contract's
 (``outcomes.server_error``).  What follows another ``+`` is ignored, so ``pending+anything@fault.test`` is an
@@ -45,6 +46,7 @@ class FaultAddresses:
         self._request = request
         self._first_only = {
             "response-lost": Fault(response, Verb.LOSE),
+            "response-cut": Fault(response, Verb.LOSE, "in-body"),
             "unknown-outcome": Fault(response, Verb.ANSWER, AnswerClass.UNKNOWN.value),
             "busy": Fault(request, Verb.ANSWER, AnswerClass.RATE_LIMITED.value),
         }

@@ -38,35 +38,47 @@ class Verb(StrEnum):
     CLOSE = "close"
     TWICE = "twice"
     ANSWER = "answer"
+    GARBLE = "garble"
+    DRIP = "drip"
 
 
 #: What each verb's argument is, in the words of an error message.
 ARGUMENT = {
-    Verb.LOSE: "before-answer, first-byte or in-body (only at client.response)",
+    Verb.LOSE: "before-answer, first-byte, in-body or in-chunks (only at client.response)",
     Verb.HOLD: "a label",
     Verb.DELAY: "seconds",
     Verb.CUT: "a number of bytes",
     Verb.RESET: "nothing",
-    Verb.CLOSE: "nothing",
+    Verb.CLOSE: "nothing, or after-answer (only at client.response)",
     Verb.TWICE: "nothing",
     Verb.ANSWER: "a status, or an answer class such as conflict",
+    Verb.GARBLE: "html, empty, half or gzip",
+    Verb.DRIP: "seconds",
 }
+#: What a whole answer can say that is none: a page of some proxy, nothing, half of its JSON, half of its gzip.
+GARBLES = ("html", "empty", "half", "gzip")
+#: What a garbled or dripping answer, and one with a header of its own, is for: a caller of the fake send API.
+_OF_CALLERS = frozenset({Verb.GARBLE, Verb.DRIP})
 
 #: Which verbs a crossing knows. A provider that receives a message twice would be our own duplicate.
 VERBS: dict[Place, frozenset[Verb]] = {
-    Place.CLIENT_REQUEST: frozenset(Verb),
+    Place.CLIENT_REQUEST: frozenset(Verb) - {Verb.DRIP},
     Place.CLIENT_RESPONSE: frozenset(Verb) - {Verb.TWICE},
-    Place.PROVIDER_REQUEST: frozenset(Verb) - {Verb.TWICE, Verb.CUT},
-    Place.PROVIDER_RESPONSE: frozenset(Verb) - {Verb.TWICE},
-    Place.WEBHOOK_REQUEST: frozenset(Verb) - {Verb.ANSWER},
-    Place.WEBHOOK_RESPONSE: frozenset({Verb.LOSE, Verb.HOLD, Verb.DELAY}),
+    Place.PROVIDER_REQUEST: frozenset(Verb) - {Verb.TWICE, Verb.CUT} - _OF_CALLERS,
+    Place.PROVIDER_RESPONSE: frozenset(Verb) - {Verb.TWICE} - _OF_CALLERS,
+    Place.WEBHOOK_REQUEST: frozenset(Verb) - {Verb.ANSWER} - _OF_CALLERS,
+    Place.WEBHOOK_RESPONSE: frozenset({Verb.LOSE, Verb.HOLD, Verb.DELAY, Verb.ANSWER}),
     Place.STORE_REQUEST: frozenset({Verb.HOLD, Verb.DELAY, Verb.RESET, Verb.CLOSE, Verb.LOSE, Verb.CUT}),
     Place.STORE_RESPONSE: frozenset({Verb.HOLD, Verb.DELAY, Verb.RESET, Verb.CLOSE, Verb.LOSE, Verb.CUT}),
 }
 
 #: Points before the message is complete; no operation is known there yet. Which places have them:
 STAGES = ("connect", "headers")
-STAGED: dict[Place, tuple[str, ...]] = {Place.PROVIDER_REQUEST: STAGES, Place.STORE_REQUEST: ("connect",)}
+STAGED: dict[Place, tuple[str, ...]] = {
+    Place.CLIENT_REQUEST: STAGES,
+    Place.PROVIDER_REQUEST: STAGES,
+    Place.STORE_REQUEST: ("connect",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,9 @@ class Fault:
     """A fault and its place. ``nth`` counts matching crossings from 1; ``times`` of them are hit.
 
     On the wire to a store, ``store`` is its name and ``message`` a part of what the message says, in any case.
-    ``owner`` is whoever put it there, for those who hear of its firing.
+    ``owner`` is whoever put it there, for those who hear of its firing. Of an answer, ``retry_after`` is how many
+    seconds its header asks for, as a number or, with ``as_date``, as a date; ``location`` sends the caller to the
+    ``same`` origin or to an ``other`` one; ``headers`` and ``body`` replace its own.
     """
 
     place: Place
@@ -91,10 +105,21 @@ class Fault:
     store: str | None = None
     message: str | None = None
     owner: str | None = None
+    retry_after: float | None = None
+    as_date: bool = False
+    location: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
 
     def __str__(self) -> str:
         """Return the fault in the words of the scenario language."""
         argument = f" {self.argument}" if self.argument is not None and self.verb is not Verb.HOLD else ""
+        if self.retry_after is not None:
+            argument += f", retry after {self.retry_after:g} s{' (a date)' if self.as_date else ''}"
+        if self.location is not None:
+            argument += f", to {'the same' if self.location == 'same' else 'another'} origin"
+        own = [*(["headers"] if self.headers else []), *(["a body"] if self.body is not None else [])]
+        argument += f", with {' and '.join(own)} of its own" if own else ""
         about = " ".join(word for word in (self.store, self.stage, self.message and repr(self.message)) if word)
         return f"{self.place}{f' ({about})' if about else ''}: {self.verb}{argument}"
 

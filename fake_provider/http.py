@@ -19,13 +19,15 @@ import asyncio
 import contextlib
 import itertools
 import ssl
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Container
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextvars import ContextVar
 from typing import Any
 
 import h11
 
+from sendtwice.fake_provider.altered import altered, chunked
 from sendtwice.fake_provider.connections import Connection
 from sendtwice.fake_provider.faults import Armed, Crossing, Fault, Faults, Place, Verb
 from sendtwice.fake_provider.http_messages import MAX_BODY
@@ -35,6 +37,8 @@ from sendtwice.fake_provider.sockets import peer_closed, readable
 #: The connection whose message is being performed: a ledger's listener learns from it who caused a commit.
 current_connection: ContextVar[int | None] = ContextVar("current_connection", default=None)
 _FOREVER = 3600.0
+#: In so many pieces an answer drips.
+_DROPS = 20
 #: Seconds for a caller to send the rest of what is not taken, and to read why.
 _LINGER = 5.0
 
@@ -50,11 +54,16 @@ class Endpoint:
         faults: Faults | None = None,
         observe: Observe | None = None,
         control: Control | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
-        """Announce crossings of ``edge`` (``provider`` or ``client``) to ``faults`` and ``observe``."""
+        """Announce crossings of ``edge`` (``provider`` or ``client``) to ``faults`` and ``observe``.
+
+        ``now`` is the time that dates in answers are told by.
+        """
         self.service, self.edge, self.control = service, edge, control
         self.faults = faults or Faults()
         self._observe: Observe = observe or (lambda _, /, **__: None)
+        self._now = now
         self._request, self._response = Place(f"{edge}.request"), Place(f"{edge}.response")
         self._connections: dict[Connection, asyncio.Task[None]] = {}
         self._numbers = itertools.count(1)
@@ -77,6 +86,11 @@ class Endpoint:
         shown = f"[{host}]" if ":" in host else host
         self.url = f"{'https' if tls else 'http'}://{shown}:{self.port}"
         return self.port
+
+    @property
+    def takes(self) -> Callable[[Connection], None] | None:
+        """What takes in a connection that comes by another way than its socket; None when it does not listen."""
+        return self._accept if self._server is not None and self._server.is_serving() else None
 
     async def stop(self) -> None:
         """Close the listener and every connection."""
@@ -175,7 +189,11 @@ class Endpoint:
         if armed is None:
             return False
         if armed.fault.verb is Verb.ANSWER:
-            connection.write(f"HTTP/1.1 {int(armed.fault.argument or 503)} \r\n\r\n".encode())
+            status = int(armed.fault.argument or 503)
+            connection.write(f"HTTP/1.1 {status} \r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+            # The caller may still be sending: an end of ours would overtake the answer.
+            await connection.listened_to(within=_LINGER)
+            return True
         return await self._stopped(connection, armed)
 
     def _for_control(self, path: str) -> bool:
@@ -212,8 +230,8 @@ class Endpoint:
         if armed is not None:
             if await self._stopped(connection, armed):
                 return False
-            if armed.fault.verb is Verb.ANSWER:
-                replaced = exchange.answer(armed.fault.argument or 503)
+            if armed.fault.verb in (Verb.ANSWER, Verb.GARBLE):
+                replaced = self._instead(exchange, armed.fault, request)
         if not self._committing.is_set():
             await self._committing.wait()
         if connection.dropped.is_set():
@@ -230,8 +248,19 @@ class Endpoint:
             if armed is not None:
                 fault = armed.fault
                 if fault.verb is Verb.ANSWER:
-                    response = exchange.answer(fault.argument or 503)
+                    response = self._instead(exchange, fault, request)
                     known["replaced"] = True
+                elif fault.verb is Verb.GARBLE:
+                    response = altered(response, fault, request, now=self._now())
+                    known["garbled"] = True
+                elif fault.verb is Verb.DRIP:
+                    return await self._drip(connection, response, known, float(fault.argument or 0))
+                elif fault.verb is Verb.CLOSE and fault.argument == "after-answer":
+                    await self._write(connection, response, known, None)
+                    connection.close()
+                    return False
+                elif fault.verb is Verb.LOSE and fault.argument == "in-chunks":
+                    return await self._broken_off(connection, response, known, chunked(response))
                 elif fault.verb is Verb.CUT:
                     limit = int(fault.argument or 0)
                 elif fault.verb is Verb.LOSE and fault.argument == "first-byte":
@@ -241,6 +270,8 @@ class Endpoint:
                 elif await self._stopped(connection, armed):
                     self._observe(self._response, **known, response=response, sent=False)
                     return False
+        elif armed is not None and armed.fault.verb is Verb.GARBLE:
+            known["garbled"] = True
         return await self._write(connection, response, known, limit)
 
     async def _performed(self, connection: Connection, exchange: Exchange) -> Response:
@@ -262,19 +293,46 @@ class Endpoint:
         if limit is not None:
             # -1: the head and half of the body.
             cut = limit if limit >= 0 else len(data) - (len(response.body) + 1) // 2
-            connection.write(data[:cut])
-            with contextlib.suppress(ConnectionError):
-                await connection.drained()
-            self._observe(self._response, **known, response=response, sent=False)
-            # The bytes before the cut must be read before the RST overtakes them.
-            await connection.flushed()
-            connection.reset()
-            return False
+            return await self._broken_off(connection, response, known, data[:cut])
         alive = not connection.gone and not connection.dropped.is_set()
         self._observe(self._response, **known, response=response, sent=alive)
         connection.write(data)
         await connection.drained()
         return alive
+
+    async def _broken_off(self, connection: Connection, response: Response, known: dict[str, Any], data: bytes) -> bool:
+        """Write the beginning of an answer, and end the connection."""
+        connection.write(data)
+        with contextlib.suppress(ConnectionError):
+            await connection.drained()
+        self._observe(self._response, **known, response=response, sent=False)
+        # The bytes before the cut must be read before the RST overtakes them.
+        await connection.flushed()
+        connection.reset()
+        return False
+
+    async def _drip(self, connection: Connection, response: Response, known: dict[str, Any], seconds: float) -> bool:
+        """Write an answer in small pieces, so that it takes so many seconds; its caller may not wait for the end."""
+        data = connection.messages.answer(response)
+        size = -(-len(data) // _DROPS)
+        places = range(0, len(data), size)
+        for at in places:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(connection.dropped.wait(), seconds / len(places))
+            if connection.gone or connection.dropped.is_set():
+                break
+            connection.write(data[at : at + size])
+        alive = not connection.gone and not connection.dropped.is_set()
+        self._observe(self._response, **known, response=response, sent=alive)
+        if alive:
+            await connection.drained()
+        return alive
+
+    def _instead(self, exchange: Exchange, fault: Fault, request: Request) -> Response:
+        """Return the answer that a fault puts in the place of the real one; one that is garbled claims success."""
+        what = "accepted" if fault.verb is Verb.GARBLE else fault.argument or 503
+        scheme = self.url.partition(":")[0] or "http"
+        return altered(exchange.answer(what), fault, request, now=self._now(), scheme=scheme)
 
     def _meet(self, place: Place, exchange: Exchange, asked: dict[Place, Fault]) -> Armed | None:
         armed = None

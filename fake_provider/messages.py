@@ -113,9 +113,11 @@ class Response:
 class Passed(Response):
     """Another server's answer in its own words: ``start`` is all that comes before the empty line and the body.
 
-    ``closes``: the connection ends after it.
+    ``closes``: the connection ends after it. ``plain`` returns what it says as an answer of one's own, for who changes
+    it: its fields are in ``headers`` there, and its body is not in chunks.
     """
 
+    plain: Callable[[], Response] = field(kw_only=True, compare=False)
     start: bytes = b""
     closes: bool = False
 

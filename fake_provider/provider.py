@@ -95,7 +95,9 @@ class FakeProvider:
         )
         self._observe = observe
         seen = self.control.attempts.observe if observe is None else self._note
-        self.endpoint = Endpoint(self.emulator, edge=edge, faults=self.faults, observe=seen, control=self.control)
+        self.endpoint = Endpoint(
+            self.emulator, edge=edge, faults=self.faults, observe=seen, control=self.control, now=self.clock.now
+        )
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
         """Take up what an earlier process left, listen, and return the port."""

@@ -19,8 +19,10 @@ def abort(transport: asyncio.BaseTransport) -> None:
         transport.abort()
 
 
-def unsent(sock: socket.socket) -> int:
+def unsent(sock: socket.socket | None) -> int:
     """Return how many written bytes the peer's kernel has not acknowledged; 0 where that cannot be asked."""
+    if sock is None:
+        return 0  # no kernel is in between
     import fcntl  # noqa: PLC0415  # not on every platform
     import termios  # noqa: PLC0415
 
@@ -32,7 +34,7 @@ def unsent(sock: socket.socket) -> int:
         return 0
 
 
-async def flushed(sock: socket.socket, *, within: float) -> None:
+async def flushed(sock: socket.socket | None, *, within: float) -> None:
     """Wait until the peer's kernel has all that was written, for at most so many seconds: no RST may overtake it."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
@@ -40,8 +42,10 @@ async def flushed(sock: socket.socket, *, within: float) -> None:
         await asyncio.sleep(0.001)  # the kernel has no event for this
 
 
-def peer_closed(sock: socket.socket) -> bool:
+def peer_closed(sock: socket.socket | None) -> bool:
     """Whether the peer's end has come to our kernel, read or not (Linux: the state in TCP_INFO)."""
+    if sock is None:
+        return False  # no kernel is in between: what has come has been noticed
     option = getattr(socket, "TCP_INFO", None)
     try:
         if option is not None:

@@ -99,6 +99,8 @@ class WebhookWire:
             await _waited(armed)
             if armed.fault.verb is Verb.LOSE:
                 return Answer(problem=f"its answer ({answer.status}) was lost")
+            if armed.fault.verb is Verb.ANSWER:
+                return Answer(int(armed.fault.argument or 502))
         return answer
 
     async def _exchanged(self, data: bytes) -> Answer:

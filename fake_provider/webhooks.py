@@ -1,6 +1,7 @@
-"""Events out: what they say, and how they are signed (Standard Webhooks 1.0).
+"""Events out: what they say, and how they are signed where nothing else is asked for (Standard Webhooks 1.0).
 
-How they are seen through is in :mod:`emulator.outbox`, how they get on the wire in :mod:`webhook_wire`.
+How they are seen through is in :mod:`emulator.outbox`, how they get on the wire in :mod:`webhook_wire`, and the other
+ways of signing in :mod:`signatures`.
 
 What is signed is ``id.timestamp.body``, so neither can be changed on the way.  A redelivery keeps its id,
 because that is how a consumer knows it, and gets a fresh timestamp and signature, because an old one must
@@ -11,15 +12,11 @@ Payloads are data: a JSON file in ``payloads/`` or of the user, with ``{placehol
 
 from __future__ import annotations
 
-import base64
-import binascii
 import copy
 import difflib
-import hashlib
 import hmac
 import json
 import re
-import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,33 +25,39 @@ from typing import Any
 from sendtwice.fake_provider.documents import BadFileError, read_text
 from sendtwice.fake_provider.emulator import pointers
 from sendtwice.fake_provider.emulator.outbox import OutEvent
+from sendtwice.fake_provider.signatures import Scheme, make_secret
+
+__all__ = [
+    "BadSignatureError",
+    "check_secret",
+    "event_body",
+    "fill",
+    "make_secret",
+    "names",
+    "payload",
+    "sign",
+    "verify",
+]
 
 PAYLOADS = Path(__file__).resolve().parent / "payloads"
 TOLERANCE = 300.0
 
-_PREFIX = "whsec_"
+_STANDARD = Scheme("standard")
 _LAST_SECOND = 253_402_300_799.0  # of the year 9999, as far as a date can be written
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-KNOWN = frozenset({"event_id", "message_id", "operation", "from", "to", "subject", "text", "now"})
+#: What a payload may say: ``operation`` and ``message_id`` stand for one business event, whatever the ``event_id``;
+#: ``mail_id`` is the id of the mail that an event tells of, as its provider answered it; ``created`` is ``now`` in
+#: seconds.
+KNOWN = frozenset({"event_id", "message_id", "mail_id", "operation", "from", "to", "subject", "text", "now", "created"})
 
 
 class BadSignatureError(Exception):
     """A webhook that must not be believed; its text says why."""
 
 
-def make_secret() -> str:
-    """Return a new signing secret."""
-    return _PREFIX + base64.b64encode(secrets.token_bytes(24)).decode()
-
-
 def sign(secret: str, number: str, timestamp: float, body: bytes) -> dict[str, str]:
     """Return the headers that make ``body`` the webhook ``number`` (its id) of this second."""
-    seconds = int(timestamp)
-    return {
-        "webhook-id": number,
-        "webhook-timestamp": str(seconds),
-        "webhook-signature": f"v1,{_signature(secret, number, seconds, body)}",
-    }
+    return _STANDARD.sign(secret, number, timestamp, body)
 
 
 def event_body(event: OutEvent, place: str) -> bytes:
@@ -69,7 +72,7 @@ def event_body(event: OutEvent, place: str) -> bytes:
 def check_secret(secret: str) -> None:
     """Raise :class:`BadFileError` unless something can be signed with it."""
     try:
-        _signature(secret, "", 0, b"")
+        _STANDARD.check_secret(secret)
     except ValueError as error:
         raise BadFileError("webhook-secret", str(error)) from None
 
@@ -88,7 +91,7 @@ def verify(secret: str, headers: Mapping[str, str], body: bytes, *, now: float, 
         raise BadSignatureError(f"webhook-timestamp is {stamp!r}, not a number of seconds")
     if abs(now - int(stamp)) > tolerance:
         raise BadSignatureError(f"webhook-timestamp is more than {tolerance:g} seconds away")
-    expected = f"v1,{_signature(secret, given['webhook-id'], int(stamp), body)}"
+    expected = sign(secret, given["webhook-id"], int(stamp), body)["webhook-signature"]
     # Several signatures stand side by side while a secret is being changed.
     if not any(hmac.compare_digest(expected.encode(), s.encode()) for s in given["webhook-signature"].split()):
         raise BadSignatureError("no signature is right for this body")
@@ -117,6 +120,11 @@ def payload(name: str, *, relative_to: Path | None = None) -> Any:
     return template
 
 
+def names(template: Any) -> frozenset[str]:
+    """Return the placeholders of a template."""
+    return frozenset(_placeholders(template))
+
+
 def fill(template: Any, values: Mapping[str, str]) -> Any:
     """Return the template with its placeholders filled; one without a value stays as it is."""
     if isinstance(template, dict):
@@ -126,15 +134,6 @@ def fill(template: Any, values: Mapping[str, str]) -> Any:
     if isinstance(template, str):
         return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)
     return copy.copy(template)
-
-
-def _signature(secret: str, number: str, timestamp: int, body: bytes) -> str:
-    try:
-        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
-    except binascii.Error:
-        raise ValueError("a webhook secret is whsec_ followed by base64; make one with make_secret()") from None
-    signed = b".".join((number.encode(), str(timestamp).encode(), body))
-    return base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
 
 
 def _placeholders(template: Any) -> list[str]:

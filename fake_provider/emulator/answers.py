@@ -172,15 +172,17 @@ def with_status(contract: Contract, status: int, ids: tuple[str, ...], *, route:
         AnswerClass.UNKNOWN,
         AnswerClass.REFUSED,
     )
-    for kind in likely:
-        declared = [pattern for shape in contract.shapes(kind, route) for pattern in shape.status]
-        hundred = f"{status // 100}xx"
-        if status in declared or hundred in declared or (kind is AnswerClass.ACCEPTED and hundred == "2xx"):
-            return render(contract, kind, route=route, ids=ids, status=status)
     try:
         phrase = http.HTTPStatus(status).phrase
     except ValueError:
         phrase = str(status)
+    for kind in likely:
+        declared = [pattern for shape in contract.shapes(kind, route) for pattern in shape.status]
+        hundred = f"{status // 100}xx"
+        if status in declared or hundred in declared or (kind is AnswerClass.ACCEPTED and hundred == "2xx"):
+            # A gateway's error says nothing of what was done.
+            message = phrase if status >= 500 else None
+            return render(contract, kind, route=route, ids=ids, status=status, message=message)
     plain = Response.of(status, {"message": phrase})
     return Told(plain.status, plain.body, plain.headers)
 

@@ -57,7 +57,9 @@ class Exchange:
 
     async def perform(self) -> Response:
         """Commit the effect and return the answer, whether or not anyone still waits for it."""
-        return await self.emulator.perform(self.asked)
+        answer = await self.emulator.perform(self.asked)
+        self.emulator.answered(self.operation, answer)
+        return answer
 
     def answer(self, what: str | float) -> Response:
         """Return an answer of another kind (a status or an answer class), with nothing committed."""
@@ -93,6 +95,8 @@ class Emulator:
         for every event that the store now holds: :meth:`Store.events_after` has them all, also after a crash.
         """
         self.contract, self.upstream = contract, upstream
+        #: Called with the operation and the answer of every request, before anything is written on its wire.
+        self.answered: Callable[[str | None, Response], None] = lambda _, __: None
         self.store = store or Store()
         self.clock = clock or Clock()
         if emit is not None:
