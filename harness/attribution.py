@@ -9,7 +9,7 @@ the answer is ambiguous and says so. Operations with all tokens equal are a grou
 from __future__ import annotations
 
 import secrets
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 
 from sendtwice.fake_provider.ledger import Mail
@@ -18,9 +18,9 @@ _LENGTH = 12
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
-def token(prefix: str) -> str:
+def token(prefix: str, choose: Callable[[str], str] = secrets.choice) -> str:
     """Return a fresh token: lower case, as local parts get folded, and of one length, so none begins another."""
-    return prefix + "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH - 1))
+    return prefix + "".join(choose(_ALPHABET) for _ in range(_LENGTH - 1))
 
 
 def _tokens(prefix: str, text: str) -> Iterator[str]:

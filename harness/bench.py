@@ -1,8 +1,6 @@
 """Everything a scenario is played on: the target, its provider, the wires between them, and the one recorder.
 
-The bench translates what the wires announce (crossings, faults that fired, deliveries) into events of the history,
-each with the scenario and the operation it belongs to. A late delivery still finds its scenario: attribution is by
-the mail's own tokens, over the whole run.
+What the wires announce becomes the history in :mod:`~sendtwice.harness.announced`.
 """
 
 from __future__ import annotations
@@ -11,30 +9,30 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections import defaultdict
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from sendtwice.fake_provider import webhooks
 from sendtwice.fake_provider.contracts import Contract
-from sendtwice.fake_provider.faults import Crossing, Fault, Faults, Place
-from sendtwice.fake_provider.http import current_connection
-from sendtwice.fake_provider.ledger import Delivery, Mail
+from sendtwice.fake_provider.faults import Faults, Place
 from sendtwice.fake_provider.provider import FakeProvider
 from sendtwice.harness import clocks, placeholders
+from sendtwice.harness.announced import Announced
 from sendtwice.harness.attribution import Attribution, Identity
 from sendtwice.harness.drivers.caller import Caller
-from sendtwice.harness.drivers.wire import decoded, tls_context
+from sendtwice.harness.drivers.wire import tls_context
 from sendtwice.harness.edges.store import StoreEdge
+from sendtwice.harness.effects.counting import Counting
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.history import Kind, Recorder
 from sendtwice.harness.judge.facts import Facts
-from sendtwice.harness.launch import External, Launcher
+from sendtwice.harness.launch import External, Launcher, MakeLauncher
+from sendtwice.harness.launch.commands import Commands
 from sendtwice.harness.launch.container import Containers
 from sendtwice.harness.launch.process import Processes
+from sendtwice.harness.mails import Mails
+from sendtwice.harness.operations import Perform
 from sendtwice.harness.target import TargetBody
 
 #: A target that takes so many times as long as usual is waiting for something.
@@ -43,44 +41,53 @@ _PATIENCE = 4
 DEFAULT_PROVIDER_PORT = 8025
 
 
-@dataclass(slots=True)
-class _Wire:
-    """What is remembered of a provider connection until its answer."""
-
-    commits: list[int]
-    attempt: str | None = None
-
-
 class Bench:
     """One target on its wires."""
 
-    def __init__(self, target: TargetBody, contract: Contract, folder: Path, logs: Path) -> None:
-        """Nothing starts yet; ``folder`` is the target file's, ``logs`` takes the target's output."""
+    def __init__(
+        self,
+        target: TargetBody,
+        contract: Contract,
+        folder: Path,
+        logs: Path,
+        perform: Perform | None = None,
+        *,
+        launcher: MakeLauncher | None = None,
+    ) -> None:
+        """Nothing starts yet; ``folder`` is the target file's, ``logs`` takes the target's output.
+
+        ``perform`` is the target itself, where it is a function of this process; ``launcher`` makes what starts it,
+        where the target file does not say, and is told the addresses.
+        """
+        self.perform, self._make_launcher = perform, launcher
+        self.mails: Mails | None = None  # where they are varied
         self.target, self.contract, self.folder, self.logs = target, contract, folder, logs
         self.recorder = Recorder()
         self.attribution = Attribution()
+        self.announced = Announced(self)
+        self.fired = self.announced.fired
         self.store_faults = Faults(self.fired)
         self.stores: list[StoreEdge] = []
         self.playing: set[str] = set()  # the scenarios that are played now
-        self.strays = 0
         self.clock = clocks.of(target.clock)
         self.clock_offset = 0.0  # how far the target's clock was moved, in seconds
-        self._wires: dict[int, _Wire] = defaultdict(lambda: _Wire([]))
-        self._attempts: dict[tuple[str, str], itertools.count[int]] = {}
         self.provider = FakeProvider(
             contract if target.role == "client" else target.provider.dialect,
             edge="client" if target.role == "client" else "provider",
             identify=self.attribution.uid,
-            observe=self._observe,
+            observe=self.announced.observe,
             notice=self.fired,
         )
-        self.provider.ledger.subscribe(self._delivered)
+        self.provider.ledger.subscribe(self.announced.delivered)
+        self.provider.emulator.answered = self.announced.answered
+        self.counting = Counting(self)
         self.webhook_secret = webhooks.make_secret()
         self.launcher: Launcher = External()
         self.values: dict[str, str] = {}
         self.urls: list[str] = []  # of the target's replicas
         self.usual = 0.0  # seconds that an attempt takes, at most, in fair weather
         self.driver: Caller | None = None
+        self.turns: Iterator[int] = iter(())  # role client: the ports of a worker's instances, each asked in turn
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -92,7 +99,10 @@ class Bench:
             containers = await Containers.prepare(target.container, target.name, self.folder, self.logs)
             self.launcher = containers
         await self._start_provider(containers)
-        url = target.api.url if target.api else target.consumer.url if target.consumer else "{port}"
+        if self._make_launcher is not None:
+            self.launcher = self._make_launcher(self.values)
+        reached = getattr(target, target.role)  # [target.api], [target.client] or [target.consumer]
+        url = reached.url or "{port}"
         # A url with a port of its own says where the process that answers requests listens.
         own = None if "{port}" in url else urlsplit(url).port
         secure = tls_context(verify=False) if url.startswith("https") else None
@@ -111,6 +121,8 @@ class Bench:
             )
             self.launcher = processes
             self.values |= processes.addresses
+        if target.client is not None and target.client.command and target.role == "client":
+            self.launcher = Commands(self.launcher, self.logs, queued=target.client.queued)
         await self._start_stores(containers)
         self.values["port"] = str(self.launcher.ports()[0])
         await self._start_target()
@@ -119,6 +131,10 @@ class Bench:
             self.urls, verify = self._replicas(target.api.url), target.api.verify_tls
         elif target.consumer is not None and target.role == "consumer":
             self.urls = self._replicas(target.consumer.url)
+        elif target.client is not None and target.client.url is not None:
+            parts = urlsplit(target.client.url)  # its path may be another one for each operation
+            self.urls = self._replicas(f"{parts.scheme}://{parts.netloc}")
+            self.turns = itertools.cycle(self.launcher.ports())
         tls = tls_context(verify) if self.url.startswith("https") else None
         self.driver = Caller(
             self.recorder,
@@ -175,7 +191,8 @@ class Bench:
         if containers is not None:
             bind, advertise = await containers.network.provider_place(settings)
         port = settings.port
-        if port == 0 and not self.target.started and self.target.role != "client":
+        started = self.target.started or self._make_launcher is not None
+        if port == 0 and not started and self.target.role != "client":
             port = DEFAULT_PROVIDER_PORT
         try:
             await self.provider.start(bind, port)
@@ -258,6 +275,8 @@ class Bench:
             self.target.role,
             approval=self.approval,
             declared_lease=self.target.timing.lease,
+            max_attempts=self.target.max_attempts,
+            attempt_timeout=self.target.timing.attempt_timeout,
         )
 
     def fill(self, template: str) -> str:
@@ -270,7 +289,7 @@ class Bench:
     def forget(self) -> None:
         """Forget what the provider remembers of what is over, and the connections that it came by."""
         self.provider.forget()
-        self._wires.clear()
+        self.announced.wires.clear()
 
     def check_alive(self) -> None:
         """Raise when the target has ended by itself."""
@@ -279,116 +298,9 @@ class Bench:
             self.recorder.record(Kind.DIED, scenario=self.alone, detail=words)
             raise HarnessError(words)
 
-    # -- what the wires announce -----------------------------------------------------------------------------------
-
     def identity(self, uid: str | None) -> Identity | None:
         """Return the operation that a wire's name for it stands for."""
         return self.attribution.of_uid(uid) if uid is not None else None
-
-    def _observe(self, kind: str, /, **fields: Any) -> None:
-        identity = self.identity(fields.get("operation"))
-        scenario = identity.scenario if identity else self.alone
-        operation = identity.operation if identity else None
-        connection = fields.get("connection")
-        wire = self._wires[connection or 0]
-        data: dict[str, Any] = {}
-        if "response" in fields:
-            data["status"] = fields["response"].status
-            data["sent"] = bool(fields.get("sent")) and not fields.get("replaced")
-            data["commit"] = wire.commits.pop() if wire.commits else None
-        elif "request" in fields:
-            mail: Mail | None = fields.get("mail")
-            data["key"] = fields.get("key")
-            data["path"] = fields["request"].path
-            # Which attempt of which call the provider's SDK says it is.
-            data |= {name: fields[name] for name in ("call", "resend") if fields.get(name) is not None}
-            if mail is not None:
-                data["recipients"] = list(mail.recipients)
-                data["subject"] = mail.subject
-                data["sender"] = mail.sender
-        name = None
-        if self.target.role == "client" and identity is not None:
-            name = self._client_attempt(kind, identity, wire, fields)
-        self.recorder.record(
-            Kind(kind), scenario=scenario, operation=operation, attempt=name, connection=connection, **data
-        )
-        if "response" in fields:
-            self.provider.ledger.wake()  # a refusal for good ends a wait as well
-        if self.target.role == "client" and "response" in fields:
-            self._client_ended(scenario, operation, name, fields)
-
-    def _client_attempt(self, kind: str, identity: Identity, wire: _Wire, fields: dict[str, Any]) -> str | None:
-        """Number the attempts that a client makes by itself, as they arrive."""
-        if kind != Kind.CLIENT_REQUEST:
-            return wire.attempt
-        counter = self._attempts.setdefault((identity.scenario, identity.operation), itertools.count(1))
-        wire.attempt = f"{identity.operation}#{next(counter)}"
-        request = fields["request"]
-        self.recorder.record(
-            Kind.ATTEMPT,
-            scenario=identity.scenario,
-            operation=identity.operation,
-            attempt=wire.attempt,
-            key=fields.get("key"),
-            content=decoded(request.body),
-            path=request.path,
-        )
-        return wire.attempt
-
-    def _client_ended(
-        self, scenario: str | None, operation: str | None, name: str | None, fields: dict[str, Any]
-    ) -> None:
-        response = fields["response"]
-        sent = bool(fields.get("sent"))
-        self.recorder.record(
-            Kind.ENDED,
-            scenario=scenario,
-            operation=operation,
-            attempt=name,
-            outcome="answered" if sent else "lost",
-            status=response.status,
-            headers={k.lower(): v for k, v in response.headers.items()},
-            body=decoded(response.body),
-        )
-
-    def fired(self, fault: Fault, crossing: Crossing) -> None:
-        """Note that a fault has fired."""
-        identity = self.identity(crossing.operation)
-        known: dict[str, Any] = {"stage": fault.stage, "store": crossing.store, "message": crossing.message}
-        self.recorder.record(
-            Kind.FIRED,
-            scenario=identity.scenario if identity else fault.owner or self.alone,
-            operation=identity.operation if identity else crossing.operation,
-            attempt=crossing.attempt,
-            fault=str(fault),
-            place=fault.place.value,
-            verb=fault.verb.value,
-            argument=fault.argument,
-            **{name: value for name, value in known.items() if value},
-        )
-        self.provider.ledger.wake()  # a fault that ends a hand-over ends a wait as well
-
-    def _delivered(self, delivery: Delivery) -> None:
-        connection = current_connection.get()
-        match = self.attribution.identify(delivery.mail, (delivery.recipient,))
-        if match is None:
-            self.strays += 1
-            self.recorder.record(Kind.STRAY, recipient=delivery.recipient, subject=delivery.mail.subject)
-            return
-        if connection is not None:
-            commits = self._wires[connection].commits
-            if delivery.commit not in commits:
-                commits.append(delivery.commit)
-        self.recorder.record(
-            Kind.DELIVERY,
-            scenario=match.identity.scenario,
-            operation=match.identity.operation,
-            connection=connection,
-            recipient=delivery.recipient,
-            commit=delivery.commit,
-            swallowed=match.swallowed,
-            ambiguous=match.ambiguous,
-        )
 
 
 def unheld(store: str) -> str:

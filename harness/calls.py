@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import h11
 
-from sendtwice.fake_provider import webhooks
 from sendtwice.harness import placeholders
 from sendtwice.harness.drivers.wire import Wire, decoded, serialise
 from sendtwice.harness.errors import ScenarioError
@@ -19,16 +18,26 @@ from sendtwice.harness.history import Kind
 from sendtwice.harness.judge.classes import answer_id
 from sendtwice.harness.live import Plan
 from sendtwice.harness.steps import Call
-from sendtwice.harness.target import CallOf, Sender
+from sendtwice.harness.target_roles import CallOf, Sender
 
 if TYPE_CHECKING:
     from sendtwice.harness.bench import Bench
 
 
 async def request(
-    bench: Bench, url: str, method: str, path: str, headers: Mapping[str, str], body: bytes
+    bench: Bench,
+    url: str,
+    method: str,
+    path: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    timeout: float | None = None,
 ) -> tuple[int, bytes]:
-    """Ask the target for something that is no send; return the status and the body of its answer."""
+    """Ask the target for something that is no send; return the status and the body of its answer.
+
+    ``timeout``: seconds for the answer, where it may take longer than ``answers_within``.
+    """
     lines = [(name, bench.fill(value)) for name, value in headers.items()]
     if body and not any(name.lower() == "content-type" for name, _ in lines):
         lines.append(("Content-Type", "application/json"))
@@ -39,7 +48,7 @@ async def request(
     except OSError as error:
         raise ScenarioError(f"{method} {path} could not be asked for: {error.strerror or error}") from None
     try:
-        async with asyncio.timeout(bench.target.timing.answers_within):
+        async with asyncio.timeout(timeout or bench.target.timing.answers_within):
             await wire.write(serialise(method, path, host, lines, body))
             answer = await wire.answer(method)
     except (OSError, EOFError, h11.RemoteProtocolError) as error:
@@ -99,14 +108,12 @@ async def report(bench: Bench, operation: str, plan: Plan, sender: str, scenario
             "message_id": message,
             "from": seen[-1] if seen else sender,
             "to": plan.recipients,
-            "subject": f"Receipt {plan.content.subject}",
+            "subject": plan.subject,
         },
     }
     body = json.dumps(event).encode()
-    headers: dict[str, str] = {}
-    if settings.signature == "standard":
-        secret = bench.fill(settings.secret)
-        headers = webhooks.sign(secret, f"evt_{plan.name}_{plan.uid}", bench.signing_time, body)
+    number = f"evt_{plan.name}_{plan.uid}"
+    headers = settings.scheme.sign(bench.fill(settings.secret), number, bench.signing_time, body)
     url = urlsplit(bench.fill(settings.url))
     status, _ = await request(bench, f"{url.scheme}://{url.netloc}", "POST", url.path or "/", headers, body)
     bench.recorder.record(Kind.REPORTED, scenario=scenario, operation=operation, status=status, type=event["type"])

@@ -23,8 +23,13 @@ def plain_mail(scenario_id: str, role: str) -> Scenario:
     return parse(f"{{id: {scenario_id}, title: One plain mail, role: {role}, steps: {_PLAIN[role]}}}")
 
 
-def complaint(events: Sequence[Event], strays: Sequence[Event], role: str) -> str | None:
-    """Return in one line what is wrong with a canary and what to do; None when it arrived as it should."""
+def complaint(
+    events: Sequence[Event], strays: Sequence[Event], role: str, uncounted: tuple[str, str] | None = None
+) -> str | None:
+    """Return in one line what is wrong with a canary and what to do; None when it arrived as it should.
+
+    ``uncounted``: what to say of one that was accepted and did not arrive, where effects are counted elsewhere.
+    """
     arrived = [e for e in events if e.kind is Kind.DELIVERY]
     if arrived:
         return _misled(events, arrived, role)
@@ -33,8 +38,18 @@ def complaint(events: Sequence[Event], strays: Sequence[Event], role: str) -> st
             f"the canary was delivered to {strays[-1].data['recipient']} without a trace of its recipient or "
             "content; sendtwice could not tell mails apart: see target.api.request"
         )
-    how, remedy = _lost(events, role)
+    how, remedy = _lost(events, role, uncounted)
     return f"the canary {how}; {remedy}"
+
+
+def taken(events: Sequence[Event], *, told: bool) -> bool:
+    """Whether a mail was delivered; ``told``: it is enough that its sender was told that it was sent."""
+    if any(e.kind is Kind.DELIVERY for e in events):
+        return True
+    claimed = any(e.kind is Kind.TOLD and e.data["told"] == "sent" for e in events) or any(
+        e.kind is Kind.ENDED and 200 <= (e.data.get("status") or 0) < 300 for e in events
+    )
+    return told and claimed
 
 
 def _misled(events: Sequence[Event], arrived: Sequence[Event], role: str) -> str | None:
@@ -70,10 +85,12 @@ _UNANSWERED = {
 }
 
 
-def _lost(events: Sequence[Event], role: str) -> tuple[str, str]:
+def _lost(events: Sequence[Event], role: str, uncounted: tuple[str, str] | None) -> tuple[str, str]:
     """Return what became of a canary that did not reach the ledger, and what to do."""
     if role == "client":
         told = next((e for e in events if e.kind is Kind.TOLD), None)
+        if told is not None and told.data["told"] == "sent" and uncounted is not None:
+            return f"was reported as sent and {uncounted[0]}", uncounted[1]
         if told is not None and told.data["told"] == "sent":
             return "was reported as sent and did not reach the fake provider", "point the client at {api_url}"
         how = f"exit status {told.data['status']}" if told else "no exit status"
@@ -84,9 +101,13 @@ def _lost(events: Sequence[Event], role: str) -> tuple[str, str]:
     if ended.data["outcome"] != "answered":
         how = _UNANSWERED.get(ended.data["outcome"], ended.data["outcome"])
         detail = f" ({ended.data['detail']})" if ended.data.get("detail") else ""
+        if role == "consumer" and ended.data["outcome"] == "unreachable":
+            return f"found no consumer: nothing listens there{detail}", "start it, or mend target.consumer.url"
         return f"{how}{detail}", "check target url and see the target's output"
     status = ended.data["status"]
     body = " ".join(str(ended.data.get("body", "")).split())[:160]
+    if 200 <= status < 300 and uncounted is not None:
+        return f"was answered {status} and {uncounted[0]}", uncounted[1]
     if 200 <= status < 300:
         return (
             f"was answered {status} and did not reach the fake provider",
@@ -95,7 +116,16 @@ def _lost(events: Sequence[Event], role: str) -> tuple[str, str]:
                 "hand it {provider_url} or see target.provider"
             ),
         )
-    return (
-        f"was refused with {status}: {body}" if body else f"was refused with {status}",
-        "a plain mail must be accepted first: see target.api.request, headers and senders.main",
-    )
+    refused = f"was refused with {status}: {body}" if body else f"was refused with {status}"
+    if role == "consumer":
+        return refused, f"a plain event must be acknowledged first: see {_why_refused(status)}"
+    return refused, "a plain mail must be accepted first: see target.api.request, headers and senders.main"
+
+
+def _why_refused(status: int) -> str:
+    """Return what in a target file may be why a consumer refuses a plain event."""
+    if status in (404, 405):
+        return "the path in target.consumer.url"
+    if status in (401, 403):
+        return "target.consumer.signature and secret"
+    return "target.consumer.event, signature and secret" if status < 500 else "the target's output"

@@ -22,7 +22,7 @@ import click
 
 import sendtwice
 from sendtwice.fake_provider import contracts
-from sendtwice.harness import dry_run, from_url, known, session
+from sendtwice.harness import checking, dry_run, from_url, known, session
 from sendtwice.harness.effective import effective_contract
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.events import RunEnded, RunEvent, Subscriber
@@ -148,7 +148,7 @@ def check(*, target: str | None, contract: str | None, report_dir: str, allow_re
     check_remote(loaded, path, allow_remote)
     writable(folder, "--report")
     redactor = redactor_for(loaded)
-    report = until_signal(session.check(loaded, path, catalogue(), settings))
+    report = until_signal(checking.check(loaded, path, catalogue(), settings))
     for line in report.lines:
         click.echo(redactor.text(line if report.ok else f"sendtwice: {line}"), err=not report.ok)
     return 0 if report.ok else 4

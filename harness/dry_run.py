@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from sendtwice.fake_provider.contracts import Contract
 from sendtwice.harness import words
 from sendtwice.harness.effective import assumed_key
+from sendtwice.harness.effects import probe_of
 from sendtwice.harness.needs import missing
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.settings import RunSettings
@@ -28,7 +30,7 @@ def lines(target: Target, contract: Contract, scenarios: Sequence[Scenario], set
         yield "starts: nothing; the target must already run"
     where = _whom(target, contract)
     yield f"sends to: {where}"
-    url = body.api.url if body.role == "api" and body.api else body.consumer.url if body.consumer else ""
+    url = getattr(body, body.role).url or ""
     permitted = settings.allow_remote or (body.api is not None and body.api.allow_remote)
     if url and not is_loopback(url.replace("{port}", "1")):
         how = "allowed" if permitted else "refused: it needs --allow-remote or target.api.allow_remote"
@@ -36,10 +38,14 @@ def lines(target: Target, contract: Contract, scenarios: Sequence[Scenario], set
     assumed = assumed_key(target, contract)
     if assumed is not None:
         yield f"key in {assumed} (assumed: neither the file nor the contract says it; see target.api.request.key)"
-    yield f"mail: must come to the fake provider, dialect {body.provider.dialect}; nothing is sent on"
+    if body.effects is not None:
+        yield f"effects: counted by {probe_of(body.effects, Path()).described}; mails at the fake provider are not"
+    else:
+        yield f"mail: must come to the fake provider, dialect {body.provider.dialect}; nothing is sent on"
     recipient = body.api.request.recipient if body.api else "{token}@sendtwice.test"
     yield f"recipients: fresh ones, {recipient}"
-    yield "first: one plain mail, the canary; if it does not reach the fake provider, nothing more is sent"
+    arrival = "reach the fake provider" if body.effects is None else "get counted"
+    yield f"first: one plain mail, the canary; if it does not {arrival}, nothing more is sent"
     for scenario in chosen:
         yield ""
         yield f"{scenario.id}  {scenario.title}"
@@ -56,6 +62,8 @@ def lines(target: Target, contract: Contract, scenarios: Sequence[Scenario], set
 def _whom(target: Target, contract: Contract) -> str:
     body = target.target
     if body.role == "client" and body.client is not None:
+        if body.client.url is not None:
+            return f"{body.client.method} {body.client.url}, a worker that sends to the emulated API"
         return f"nobody: {' '.join(body.client.command)} is run, and sends to the emulated API"
     if body.role == "consumer" and body.consumer is not None:
         return f"POST {body.consumer.url} (signature {body.consumer.signature})"

@@ -11,7 +11,8 @@ from sendtwice.fake_provider.contracts import AnswerClass, Contract
 from sendtwice.fake_provider.contracts.model import AnswerShape, Route
 from sendtwice.fake_provider.documents import BadFileError
 from sendtwice.harness import target_checks
-from sendtwice.harness.target import ApiAnswer, ApiRequest, Target
+from sendtwice.harness.target import Target
+from sendtwice.harness.target_roles import ApiAnswer, ApiRequest
 
 
 def effective_contract(target: Target, folder: Path, name: str | None = None) -> Contract:

@@ -18,8 +18,9 @@ from sendtwice.fake_provider.contracts.model import HEADER_NAME, key_place
 from sendtwice.fake_provider.documents import BadFileError, Document, read_text, validate
 from sendtwice.harness import placeholders, toml
 from sendtwice.harness.redact import is_sensitive
-from sendtwice.harness.target import Api, Target
+from sendtwice.harness.target import Target
 from sendtwice.harness.target_checks import is_address
+from sendtwice.harness.target_roles import Api
 
 
 def build(

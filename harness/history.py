@@ -31,6 +31,7 @@ class Kind(StrEnum):
     UNREAD = "unread"  # the target reset a connection on which an answer was written
     DISCARDED = "discarded"  # a dead caller's message, never committed
     DELIVERY = "delivery"
+    UNCOUNTED = "delivery.uncounted"  # one at the fake provider, where effects are counted elsewhere
     STRAY = "stray"
     ARMED = "fault.armed"
     FIRED = "fault.fired"
@@ -45,11 +46,13 @@ class Kind(StrEnum):
     CALL = "call"
     REPORTED = "reported"  # the provider's own event about an operation's mail was given to the target
     OPERATION = "operation"  # an operation is declared: its recipients, content and group
+    ASKED = "asked"  # role client: the target is asked to perform an operation
     TOLD = "told"  # role client: what the target says became of an operation
     FINISHED = "finished"  # a finish step is over: definite or not
     EXPECTED = "expected"  # an expectation of the scenario
     OVERLAP = "overlap"  # requests that were meant to overlap: whether they did
     SETTLED = "settled"
+    ELSEWHERE = "effects.elsewhere"  # effects are counted: the target's mail goes to a provider of its own
     VOID = "void"  # why a pass of this scenario would prove nothing
 
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sendtwice.fake_provider.faults import Armed
+from sendtwice.fake_provider.signatures import Flaw
 from sendtwice.harness.attribution import Attribution, Content, Identity, token
 from sendtwice.harness.drivers.caller import Flight
 from sendtwice.harness.history import Kind, Recorder
+from sendtwice.harness.mails import Draw, Words
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.sends import Change, Key, Notify, Operate, Redeliver, Send
 
@@ -34,6 +36,21 @@ class Plan:
     batch: bool = False
     dry_run: bool = False
     replica: int | None = None
+    known_as: str = ""  # the operation's id, as a target of role client or consumer knows it
+    message: str = ""  # role consumer: the id of the operation's message, the same in all events of it
+    signature: Flaw | None = None  # what is wrong with the event's signature
+    tells: str = ""  # what the provider tells of the operation's mail: delivered, bounced
+    words: Words | None = None  # what its mail says, where mails are varied
+
+    @property
+    def subject(self) -> str:
+        """The subject of its mail."""
+        return f"Receipt {self.content.subject}" if self.words is None else self.words.subject
+
+    @property
+    def text(self) -> str:
+        """The text of its mail."""
+        return f"Thank you for your order {self.content.text}." if self.words is None else self.words.text
 
 
 @dataclass(slots=True, eq=False)
@@ -48,15 +65,26 @@ class Live:
 class Names:
     """The operations of one scenario, as they come up."""
 
-    def __init__(self, scenario: Scenario, attribution: Attribution, recorder: Recorder, recipient: str) -> None:
-        """``recipient``: the template of an address, with ``{token}``."""
+    def __init__(
+        self,
+        scenario: Scenario,
+        attribution: Attribution,
+        recorder: Recorder,
+        recipient: str,
+        draw: Draw | None = None,
+    ) -> None:
+        """``recipient``: the template of an address, with ``{token}``; ``draw``: of what kinds the mails are."""
         self.scenario, self.route = scenario.id, scenario.route
-        self.attribution, self.recorder, self.template = attribution, recorder, recipient
+        self.attribution, self.recorder, self.template, self.draw = attribution, recorder, recipient, draw
         self.plans: dict[str, Plan] = {}
         self.keys: dict[str, str] = {}
         self.first_sent: dict[str, float] = {}
         self._tokens: dict[str, str] = {}
         self._contents: dict[str, Content] = {}
+        self._ids: dict[str, str] = {}
+        self._events: dict[str, str] = {}
+        self._messages: dict[str, str] = {}
+        self.bodies: dict[tuple[str, str], bytes] = {}  # role consumer: an event says the same each time
         self._turns = itertools.count(1)
         self._declared: set[tuple[str, str]] = set()
 
@@ -87,24 +115,33 @@ class Names:
         content = step.content or (like.content_name if like else step.name)
         recipient = like.operation if like else operation
         plan = self._plan(step.name, operation, recipient, content, None, "main", 1, Change(), like)
-        fresh = like is None or operation != like.operation
-        plan.event = getattr(step, "event", None) or (f"evt_{token('e')}" if fresh or like is None else like.event)
+        plan.known_as = self._id(getattr(step, "known_as", None) or operation)
         return plan
+
+    def notify(self, step: Notify) -> Plan:
+        """Return the plan of an event: of a message that came in, or of what became of a mail."""
+        like = self.plans[step.like] if step.like else None
+        if step.about is not None:
+            of = next(plan for plan in self.plans.values() if plan.operation == step.about)
+            plan = self.plans[step.name] = replace(of, name=step.name, signature=None, tells=str(step.type))
+        else:
+            plan = self.operate(step)
+        operation = plan.operation
+        again = like is not None and like.operation == operation and step.event is None
+        alias = None if step.event == "new" else step.event or step.name
+        plan.event = like.event if like is not None and again else self._event(alias)
+        plan.message = self._messages.setdefault(operation, f"msg_{token('m')}")
+        plan.signature, plan.replica = step.signature, step.replica
+        return plan
+
+    def _event(self, alias: str | None) -> str:
+        fresh = f"evt_{token('e')}"
+        return fresh if alias is None else self._events.setdefault(alias, fresh)
 
     def redeliver(self, step: Redeliver) -> Plan:
         """Return the plan of the same event again."""
         like = self.plans[step.like]
-        plan = Plan(
-            step.name,
-            like.operation,
-            like.recipients,
-            like.content,
-            None,
-            like.by,
-            like.uid,
-            content_name=like.content_name,
-            event=like.event,
-        )
+        plan = replace(like, name=step.name, signature=step.signature, replica=step.replica)
         self.plans[step.name] = plan
         return plan
 
@@ -155,13 +192,21 @@ class Names:
             if isinstance(alias, str) and alias not in self.keys:
                 self.keys[alias] = f"st-{token('k')}-" + re.sub(r"[^A-Za-z0-9-]", "-", alias)
         plan = Plan(name, operation, recipients, content, key, by, identity.uid, change, count, content_name)
+        plan.known_as = self._id(operation)
+        plan.words = self.draw.words(content_name, content) if self.draw is not None else None
         self.plans[name] = plan
         return plan
+
+    def _id(self, operation: str) -> str:
+        """Return the id under which a target of role client is asked for an operation, each time the same."""
+        return self._ids.setdefault(operation, f"op-{token('o')}")
 
     def _address(self, recipient: str, i: int, count: int, change: Change) -> str:
         if change.to == "invalid":
             return f"{recipient} is no address"
         local = recipient if count == 1 else f"{recipient}.{i + 1}"
+        if self.draw is not None:
+            return self.draw.address(recipient, local, self.template)
         return self.template.replace("{token}", local)
 
     def values(self, plan: Plan, sender: dict[str, str]) -> dict[str, Any]:
@@ -174,8 +219,8 @@ class Names:
             "to": to,
             "token": plan.uid.partition("+")[0],
             "id": f"st-{plan.uid.partition('+')[0]}",
-            "subject": f"Receipt {plan.content.subject}",
-            "text": f"Thank you for your order {plan.content.text}.",
+            "subject": plan.subject,
+            "text": plan.text,
             "reply_to": token("m") if plan.change.reply_to else None,
         }
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from sendtwice.fake_provider.contracts import Contract
+from sendtwice.fake_provider.contracts import AnswerClass, Contract
 from sendtwice.fake_provider.contracts.model import as_claims
-from sendtwice.harness import forms, placeholders
+from sendtwice.fake_provider.faults import Place
+from sendtwice.harness import forms, mails, placeholders
 from sendtwice.harness.clocks import needs as clock_needs
 from sendtwice.harness.drivers.api import other_route
+from sendtwice.harness.effects.sql import lacking
 from sendtwice.harness.fault_specs import STORE, FaultSpec
 from sendtwice.harness.requests import has_mails
 from sendtwice.harness.scenario import Scenario
-from sendtwice.harness.sends import Burst, Form, Key, Send
+from sendtwice.harness.sends import Burst, Form, Key, Notify, Redeliver, Send
+from sendtwice.harness.side_by_side import faults_of
 from sendtwice.harness.steps import (
     CallStep,
     CrashStep,
@@ -28,8 +31,11 @@ from sendtwice.harness.steps import (
     SendStep,
     StopStep,
 )
-from sendtwice.harness.target import Sender, TargetBody, front_of
+from sendtwice.harness.target import TargetBody
+from sendtwice.harness.target_roles import Consumer, Sender
+from sendtwice.harness.target_running import front_of
 
+_PROVIDER = (Place.PROVIDER_REQUEST, Place.PROVIDER_RESPONSE)
 #: Senders that need a table of their own in the target file.
 _DEFAULT_SENDER = "main"
 #: Other bytes that every JSON parser reads as the same; the other forms may be refused where nobody declares them.
@@ -51,26 +57,39 @@ def _missing(scenario: Scenario, target: TargetBody, contract: Contract) -> Iter
     if scenario.each is not None and scenario.route is None:
         takes = "that takes a key" if scenario.each == "keyed-route" else "that ignores keys"
         yield f"contract {contract.name} has no other route {takes}: routes"
+    if target.effects is not None:
+        yield from _held_elsewhere(scenario)
     yield from clock_needs.missing(scenario, target, contract)
     for step in scenario.steps:
         if isinstance(step, CrashStep | RestartStep | StopStep | PauseStep | ResumeStep) and target.started:
             yield from _process(next(iter(step.model_dump().values())), target)
         if isinstance(step, CrashStep | RestartStep | StopStep):
-            if not target.started:
+            if not target.can_be_killed:
                 yield "the target cannot be killed and restarted: give it [target.start]"
             elif not target.keeps_state:
                 where = "start" if target.container is None else "container"
                 yield f"the target forgets everything when it restarts: target.{where}.keeps_state is false"
         elif isinstance(step, CallStep) and step.call.name not in target.calls:
             yield f"no call {step.call.name!r}: add [target.calls.{step.call.name}]"
-        elif isinstance(step, PauseStep | ResumeStep) and not target.started:
+        elif isinstance(step, PauseStep | ResumeStep) and not target.can_be_killed:
             yield "the target cannot be paused: give it [target.start]"
         elif isinstance(step, NotifyStep) and target.role == "api" and target.webhooks is None:
             yield "the provider's events have nowhere to go: add [target.webhooks]"
+        if target.role == "consumer" and target.consumer is not None:
+            for item in events_of(step):
+                yield from _event(item, target, target.consumer)
         for spec in _faults(step):
             yield from _store(spec, target)
         for send in _sends(step):
             yield from _send(send, target, contract)
+
+
+def _held_elsewhere(scenario: Scenario) -> Iterator[str]:
+    """Return what cannot be played where the target's mail goes to a provider of its own."""
+    if any(spec.crossing in _PROVIDER for spec, _ in faults_of(scenario)):
+        yield "effects are counted elsewhere: nothing is held at the provider (target.effects)"
+    if scenario.role == "api" and any(isinstance(step, NotifyStep) for step in scenario.steps):
+        yield "effects are counted elsewhere: what the provider tells of its mails is not ours to say (target.effects)"
 
 
 def _faults(step: object) -> Iterator[FaultSpec]:
@@ -160,6 +179,25 @@ def _send(send: Send, target: TargetBody, contract: Contract) -> Iterator[str]:
         yield from _key(send.key, contract)
 
 
+def events_of(step: object) -> Iterator[Notify | Redeliver]:
+    """Return the events that a step delivers."""
+    items = step.parallel if isinstance(step, ParallelStep) else [next(iter(vars(step).values()), None)]
+    yield from (one for one in (items if isinstance(items, list) else ()) if isinstance(one, Notify | Redeliver))
+
+
+def _event(item: Notify | Redeliver, target: TargetBody, consumer: Consumer) -> Iterator[str]:
+    """Return why an event cannot be told to a target of role consumer."""
+    if item.signature is not None and not consumer.scheme.can_be(item.signature):
+        how = "are not signed" if consumer.signature == "none" else f"carry no signed time ({consumer.signature})"
+        yield f"its events {how}: target.consumer.signature"
+    if isinstance(item, Notify) and item.event == "new" and not consumer.tells_messages_apart:
+        yield f"its events do not say which message they are about: {{message_id}} in {consumer.event}"
+    if isinstance(item, Notify) and item.type is not None and consumer.payload_of(item.type) is None:
+        yield f"what its provider tells of a mail is not known: target.consumer.{item.type}"
+    if item.replica is not None and item.replica > target.replicas:
+        yield f"the target has no instance number {item.replica}: replicas of its process"
+
+
 def _form(form: Form, body: object, contract: Contract) -> Iterator[str]:
     if not contract.equivalence(form).judged and form not in _ALWAYS_GOOD:
         where = "batch.item_order" if form == "item-order" else f"fingerprint.{form.replace('-', '_')}"
@@ -190,7 +228,11 @@ def _key(key: Key, contract: Contract) -> Iterator[str]:
 
 
 def _need(need: str, target: TargetBody, contract: Contract) -> Iterator[str]:
-    """``claim:PATH`` needs a documented claim, ``claim:PATH=A|B`` one of these values; other words are capabilities."""
+    """Return what a need lacks.
+
+    ``claim:PATH`` is a documented claim, ``claim:PATH=A|B`` one of these values, ``answer:CLASS`` an answer that the
+    contract declares, ``timing:NAME`` seconds that the target file says; other words are capabilities.
+    """
     kind, _, what = need.partition(":")
     if kind == "claim":
         path, _, value = what.partition("=")
@@ -199,6 +241,12 @@ def _need(need: str, target: TargetBody, contract: Contract) -> Iterator[str]:
             yield f"contract {contract.name} does not say: {path}"
         elif value and not _among(value, claim.value):
             yield f"contract {contract.name} has {path}: {_shown(claim.value)}, not {value}"
+    elif kind == "answer":
+        if not contract.shapes(AnswerClass(what)):
+            yield f"contract {contract.name} has no answer for {what.replace('_', ' ')}: answers.{what}"
+    elif kind == "timing":
+        if getattr(target.timing, what, None) is None:
+            yield f"only you know it: set target.timing.{what}"
     elif need not in {*target.capabilities, *contract.can_do()}:
         yield f"the capability {need!r} is not declared: target.capabilities"
 
@@ -219,4 +267,8 @@ def unplayable(target: TargetBody, folder: Path) -> str | None:
         path = folder / target.consumer.event
         if not path.exists():
             return f"target.consumer.event: {path.name} does not exist beside the target file"
+    if target.effects is not None and target.effects.database is not None:
+        return lacking(target.effects.database)
+    if target.mails == "varied" and not mails.available():
+        return mails.MISSING
     return None

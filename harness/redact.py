@@ -48,6 +48,7 @@ _HEADER_IN_TEXT = re.compile(
 )
 _BEARER = re.compile(r"(?i)\b(Bearer|Basic)\s+(?=\S*[0-9=])[A-Za-z0-9._~+/=-]{8,}")
 _WEBHOOK_SECRET = re.compile(r"\bwhsec_[A-Za-z0-9+/=_-]+")
+_PASSWORD = re.compile(r"://[^:/@?#\s]*:([^/@?#\s]+)@")
 #: Below this length a secret is replaced only where it stands alone: `1` must not eat every number, nor `other` an id.
 _SHORT = 8
 
@@ -124,7 +125,9 @@ def secrets_of(target: Any) -> dict[str, str]:
 
 
 def credentials_in(data: Any) -> set[str]:
-    """Return the values of credential headers that a target file writes out, without their scheme."""
+    """Return what a target file writes out: values of credential headers, without their scheme, and URLs' passwords."""
+    if isinstance(data, str):
+        return {secret for secret in _PASSWORD.findall(data) if not placeholders.names(secret)}
     if isinstance(data, Mapping):
         found: set[str] = set()
         for name, item in data.items():

@@ -14,7 +14,7 @@ from sendtwice.fake_provider.contracts.model import SEND
 from sendtwice.harness import forms, placeholders
 from sendtwice.harness.keys import KeyValue
 from sendtwice.harness.sends import Change
-from sendtwice.harness.target import Sender
+from sendtwice.harness.target_roles import Sender
 
 #: What a request whose query or type of content is another one says.
 OTHER_QUERY, OTHER_TYPE = "sendtwice=other", "application/json; charset=utf-8"

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from sendtwice.fake_provider.faults import Armed, Fault, Faults, Place, Verb
-from sendtwice.harness import calls, clocks, placeholders
+from sendtwice.harness import calls, clocks, mails, placeholders
 from sendtwice.harness.bench import Bench
 from sendtwice.harness.drivers import api, client, consumer
 from sendtwice.harness.drivers.caller import Flight
-from sendtwice.harness.errors import ScenarioError
+from sendtwice.harness.errors import HarnessError, ScenarioError
 from sendtwice.harness.expectation import as_data
 from sendtwice.harness.fault_specs import STORE, FaultSpec
 from sendtwice.harness.finish import finish
@@ -56,6 +56,8 @@ from sendtwice.harness.steps import (
     UntilStep,
 )
 
+#: Where the harness asks, and can be gone when the answer comes.
+_ASKS = {("api", Place.CLIENT_RESPONSE), ("consumer", Place.WEBHOOK_RESPONSE)}
 #: After the last thing in flight has ended, this long without a new message counts as quiet.
 QUIET = 0.03
 
@@ -68,23 +70,28 @@ class Play:
         self.bench, self.scenario = bench, scenario
         settings = bench.target.api
         template = settings.request.recipient if settings is not None else "{token}@sendtwice.test"
-        self.names = Names(scenario, bench.attribution, bench.recorder, template)
+        draw = mails.draw(bench.mails, scenario)
+        self.names = Names(scenario, bench.attribution, bench.recorder, template, draw)
         self.live: dict[str, Live] = {}
         self.gates = Gates(scenario.id, bench.recorder)
         self.client_faults = Faults(bench.fired)  # on the wires of this scenario's own attempts
         self.tasks: set[asyncio.Task[Any]] = set()
         self.overlaps = Overlaps()
         self.keeper = Keeper(bench, scenario.id)
+        self.failure: HarnessError | None = None  # why an operation could not even be asked for
 
     async def run(self) -> None:
         """Play all steps, then let go of everything and settle."""
         try:
             for step in self.scenario.steps:
                 self.bench.check_alive()
+                await self.bench.counting.look(self.scenario.id)
                 await self._step(step)
+                self._check_performed()
             self.gates.let_go()
             await self.keeper.wake()
             await self.settle()
+            self._check_performed()
             await self._look_at_the_clock()
             self.overlaps.record(self.bench.recorder, self.scenario.id, self.live)
             self._record_expectation(self.scenario.expect, final=True)
@@ -112,7 +119,8 @@ class Play:
             case RedeliverStep(redeliver=item) | RedriveStep(redrive=item):
                 await self._attempt(item)
             case ParallelStep(parallel=Burst() as burst):
-                await self._parallel(items=burst.sends(), faults=burst.at)
+                consumed = self.bench.target.role == "consumer"
+                await self._parallel(items=burst.notifies() if consumed else burst.sends(), faults=burst.at)
             case ParallelStep(parallel=list() as items):
                 await self._parallel(items=items)
             case HoldStep(hold=spec):
@@ -129,12 +137,13 @@ class Play:
                     self.overlaps.meeting(name, f"{name}'s hang-up")
                 self._driver.hang_up(self.live[name].flight)
             case AwaitStep(awaited=name) if name not in self.live:
-                await self.within(asyncio.gather(*self.gates.met(name)), f"nothing met the fault {name!r}")
+                await self._met(name)
             case AwaitStep(awaited=name):
                 await self.within(self.live[name].flight.ended.wait(), f"{name} did not end")
             case UntilStep(until=until):
                 await self._until(until)
             case CheckStep(check=expect):
+                await self.bench.counting.look(self.scenario.id, final=True)
                 self._record_expectation(expect, final=False)
             case CallStep(call=call):
                 plans = [live.plan for live in self.live.values() if call.of in (None, live.plan.operation)]
@@ -166,6 +175,8 @@ class Play:
     def _plan(self, item: Send | Operate | Notify | Redeliver) -> Plan:
         if isinstance(item, Send):
             return self.names.send(item)
+        if isinstance(item, Notify):
+            return self.names.notify(item)
         return self.names.redeliver(item) if isinstance(item, Redeliver) else self.names.operate(item)
 
     async def _attempt(self, item: Send | Operate | Notify | Redeliver) -> Live:
@@ -174,7 +185,8 @@ class Play:
         live.flight.task = self.spawn(self.fly(live))
         if item.wait == "none":
             like = getattr(item, "like", None)
-            if like is not None:
+            # A consumer may acknowledge before its work is done: then it is the work that the next one meets.
+            if like is not None and self.bench.target.role != "consumer":
                 self.overlaps.meeting(like, live.plan.name)
             return live
         held = [a for a in live.armed if a.fault.verb is Verb.HOLD]
@@ -218,6 +230,7 @@ class Play:
     def begin(self, plan: Plan, faults: Sequence[FaultSpec] = ()) -> Live:
         """Make an attempt and put its faults on the wires; nothing is sent yet."""
         live = Live(plan, self._flight(plan))
+        self.bench.counting.expect(plan, self.names.values(plan, self._sender(plan)))
         live.flight.faults = self.client_faults
         self.live[plan.name] = live
         role = self.bench.target.role
@@ -233,13 +246,19 @@ class Play:
             )
             live.armed.append(armed)
             before_answer = spec.verb is Verb.LOSE and spec.argument in (None, "before-answer")
-            if role == "api" and spec.crossing is Place.CLIENT_RESPONSE and before_answer:
+            if (role, spec.crossing) in _ASKS and before_answer:
                 hold = Fault(
                     Place.PROVIDER_RESPONSE, Verb.HOLD, operation=plan.uid, label=plan.name, owner=self.scenario.id
                 )
                 wires = self.bench.provider.faults
                 live.flight.committed = self.gates.arm(hold, wires, label=plan.name, silent=True)
         return live
+
+    def _sender(self, plan: Plan) -> dict[str, str]:
+        """Return the values of the sender of a plan."""
+        settings = self.bench.target.api
+        sender = settings.senders.get(plan.by) if settings is not None else None
+        return dict(sender.values) if sender is not None else {}
 
     def _flight(self, plan: Plan) -> Flight:
         bench = self.bench
@@ -253,11 +272,18 @@ class Play:
         """Send an attempt and wait for its end."""
         flight, bench = live.flight, self.bench
         if bench.target.role == "client":
-            await client.operate(bench, self.scenario.id, live.plan, flight)
+            try:
+                await client.operate(bench, self.scenario.id, live.plan, flight, self.names)
+            except HarnessError as error:
+                self.failure = error
             return
         await self._driver.prepare(flight)
         self._driver.fire([flight])
         await self._driver.finish(flight)
+
+    def _check_performed(self) -> None:
+        if self.failure is not None:
+            raise self.failure
 
     # -- faults and gates --------------------------------------------------------------------------------------------
 
@@ -309,6 +335,23 @@ class Play:
         except TimeoutError:
             raise ScenarioError(f"{complaint} within {limit:g} s") from None
 
+    async def _met(self, label: str) -> None:
+        """Wait until a fault was met; a caller that has done its work will not meet it any more."""
+        met = asyncio.ensure_future(asyncio.gather(*self.gates.met(label)))
+        waits: list[Callable[[], Awaitable[Any]]] = [lambda: met]
+        if self.bench.target.role == "client":
+            waits.append(self._all_ended)
+        try:
+            await self.within(_first(waits), f"nothing met the fault {label!r}")
+            if not met.done():
+                raise ScenarioError(f"the client has ended, and nothing met the fault {label!r}")
+        finally:
+            met.cancel()
+            await asyncio.gather(met, return_exceptions=True)
+
+    async def _all_ended(self) -> None:
+        await asyncio.gather(*(live.flight.ended.wait() for live in self.live.values()))
+
     async def _delivered(self, operation: str) -> None:
         """Wait for the first delivery of an operation."""
 
@@ -316,7 +359,8 @@ class Play:
             facts = self.bench.facts(self.scenario.id)
             return facts.count(facts.group_of(operation)) > 0
 
-        await self.bench.provider.ledger.wait(arrived, timeout=self.bench.target.timing.delivers_within)
+        within = self.bench.target.timing.delivers_within
+        await self.bench.counting.wait(self.scenario.id, arrived, timeout=within)
 
     async def _until(self, until: Until) -> None:
         waits: list[Coroutine[Any, Any, Any]] = [self.live[name].flight.ended.wait() for name in until.names]
@@ -361,13 +405,15 @@ class Play:
             seen = facts()
             return not any(awaited(seen, group) for group in seen.groups)
 
-        return await bench.provider.ledger.wait(done, timeout=bench.target.timing.delivers_within)
+        return await bench.counting.wait(self.scenario.id, done, timeout=bench.target.timing.delivers_within)
 
     # -- the rest ------------------------------------------------------------------------------------------------------
 
     async def _crash(self, name: str) -> None:
         await self.keeper.crash(name)
-        if name == "target":
+        client = self.bench.target.client
+        # Of a job on a queue only the outcome is asked for, and whoever asks does not die with the target.
+        if name == "target" and not (self.bench.target.role == "client" and client is not None and client.queued):
             # What was in flight breaks off at once: the kernel has closed the dead process's sockets.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(2):
@@ -384,9 +430,7 @@ class Play:
         """The provider tells of an operation's mail."""
         operation = item.op or item.name
         plan = next(live.plan for live in self.live.values() if live.plan.operation == operation)
-        settings = self.bench.target.api
-        sender = settings.senders.get(plan.by) if settings is not None else None
-        values = self.names.values(plan, dict(sender.values) if sender is not None else {})
+        values = self.names.values(plan, self._sender(plan))
         by_mailbox = "mailbox" in placeholders.names(self.bench.contract.request.body) and "mailbox" in values
         await calls.report(
             self.bench, operation, plan, str(values["mailbox" if by_mailbox else "from"]), self.scenario.id

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from sendtwice.fake_provider.contracts import Contract
 from sendtwice.fake_provider.documents import BadFileError, Document, load_yaml, parse_yaml, validate
-from sendtwice.harness.fault_specs import Strict
+from sendtwice.harness.fault_specs import FaultSpec, Strict
 from sendtwice.harness.sends import Burst
 from sendtwice.harness.steps import (
     AwaitStep,
@@ -29,6 +29,7 @@ from sendtwice.harness.steps import (
     SendStep,
     Step,
     UntilStep,
+    named_item,
 )
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
@@ -56,16 +57,29 @@ class Scenario(Strict):
 
     @field_validator("steps", mode="before")
     @classmethod
-    def _bare_steps(cls, given: Any) -> Any:
-        """A step without arguments may be a bare word (``- settle``)."""
+    def _bare_steps(cls, given: Any, info: ValidationInfo) -> Any:
+        """A step without arguments may be a bare word (``- settle``); what is sent at once is the role's own."""
         if not isinstance(given, list):
             return given
-        return [{step: "target" if step in _WHOLE else None} if isinstance(step, str) else step for step in given]
+        own = {"client": "operate", "consumer": "notify"}.get(str(info.data.get("role")), "send")
+        return [
+            {step: "target" if step in _WHOLE else None} if isinstance(step, str) else _at_once(step, own)
+            for step in given
+        ]
 
     @property
     def family(self) -> str:
         """The part of the id before the first dot: also a tag of every scenario."""
         return self.id.partition(".")[0]
+
+
+def _at_once(step: Any, own: str) -> Any:
+    """Put the role's own word before each item of a ``parallel`` step that has none."""
+    items = step.get("parallel") if isinstance(step, dict) and len(step) == 1 else None
+    if not isinstance(items, list):
+        return step
+    bare = [isinstance(item, dict) and not named_item(item) for item in items]
+    return {"parallel": [{own: item} if is_bare else item for item, is_bare in zip(items, bare, strict=True)]}
 
 
 def load(path: Path | str) -> Scenario:
@@ -135,6 +149,16 @@ def _check_names(scenario: Scenario, document: Document) -> None:
                 where=".".join(map(str, ("steps", *loc))),
             )
 
+    def playable(spec: FaultSpec, *loc: int | str) -> None:
+        if spec.of_callers and scenario.role != "client":
+            raise BadFileError(
+                document.path,
+                f"'{spec.fault(operation=None, attempt=None)}' is played by the fake send API, for role client only; "
+                "leave it out",
+                line=document.line_of(("steps", *loc)),
+                where=".".join(map(str, ("steps", *loc))),
+            )
+
     of_attempt: dict[str, str] = {}
 
     def attempt(item: Any, *loc: int | str) -> None:
@@ -148,14 +172,21 @@ def _check_names(scenario: Scenario, document: Document) -> None:
                 line=document.line_of(("steps", *loc, "as")),
                 where=".".join(map(str, ("steps", *loc, "as"))),
             )
-        operation = getattr(item, "op", None) or (of_attempt[like] if like else item.name)
+        about = getattr(item, "about", None)
+        if about is not None:
+            known(about, operations, "operation", *loc, "about")
+        operation = about or getattr(item, "op", None) or (of_attempt[like] if like else item.name)
         names = [send.name for send in item.sends()] if isinstance(item, Burst) else []
         for name in (item.name, *names):
             attempts.add(name)
             of_attempt[name] = operation
         operations.add(operation)
         for spec in getattr(item, "at", ()):
+            playable(spec, *loc, "at")
             labels.add(spec.hold_label or item.name)
+        same = getattr(item, "known_as", None)
+        if same is not None:
+            known(same, operations, "operation", *loc, "known_as")
 
     for i, step in enumerate(scenario.steps):
         match step:
@@ -169,6 +200,7 @@ def _check_names(scenario: Scenario, document: Document) -> None:
                 for j, item in enumerate(items):
                     attempt(item, i, "parallel", j)
             case HoldStep(hold=spec):
+                playable(spec, i, "hold")
                 labels.add(spec.hold_label or spec.of or str(spec.crossing))
             case ReleaseStep(release=label):
                 known(label, labels, "label", i, "release")

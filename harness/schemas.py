@@ -12,6 +12,7 @@ from typing import Any
 
 from sendtwice.fake_provider.contracts import Contract, Level
 from sendtwice.fake_provider.faults import VERBS
+from sendtwice.harness.fault_specs import LONGEST
 from sendtwice.harness.result import SCHEMA, Verdict
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.target import Target
@@ -46,7 +47,8 @@ def _scenario() -> Json:
     made = Scenario.model_json_schema(by_alias=True)
     del made["title"]
     parts = made["$defs"]
-    arguments = {"of", "nth", "times", "stage", "label", "store", "message"}
+    parts["RetryAfter"] = {"anyOf": [_SECONDS, _one("seconds", _SECONDS), _one("date", _SECONDS)]}
+    arguments = {"of", "nth", "times", "stage", "label", "store", "message", *_OF_ANSWERS}
     common = {name: parts["FaultSpec"]["properties"][name] for name in arguments}
     parts["FaultAt"] = {"anyOf": [_fault(place.value, verbs, common) for place, verbs in VERBS.items()]}
     parts["Faults"] = {
@@ -74,9 +76,16 @@ def _scenario() -> Json:
     for part in parts.values():
         if "at" in part.get("properties", {}):
             part["properties"]["at"] = {"$ref": "#/$defs/Faults"}
-    held: Json = {"type": "object", "properties": {"crossing": {"enum": [p.value for p in VERBS]}, **common}}
+    plainly = {name: part for name, part in common.items() if name not in _OF_ANSWERS}
+    held: Json = {"type": "object", "properties": {"crossing": {"enum": [p.value for p in VERBS]}, **plainly}}
     held |= {"required": ["crossing"], "additionalProperties": False}
     parts["HoldStep"]["properties"]["hold"] = {"anyOf": [held, {"$ref": "#/$defs/FaultAt"}]}
+    burst = parts["ParallelStep"]["properties"]["parallel"]["anyOf"][1]
+    items = [{"$ref": f"#/$defs/{name}"} for name in ("Send", "Operate", "Notify", "Redeliver")]
+    words = [_one(item["$ref"].rpartition("/")[2].lower(), item) for item in items]
+    parts["ParallelStep"]["properties"]["parallel"] = {
+        "anyOf": [{"type": "array", "items": {"anyOf": [*items, *words]}}, burst]
+    }
     parts["CallStep"]["properties"]["call"] = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Call"}]}
     # How far: a number of seconds, or the name of the claim that says it.
     by = parts["Advance"]["properties"]["by"]
@@ -100,6 +109,16 @@ def _scenario() -> Json:
     return made
 
 
+#: Arguments of a fault that only an answer has.
+_OF_ANSWERS = ("retry_after", "location")
+_SECONDS: Json = {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST}
+
+
+def _one(name: str, what: Json) -> Json:
+    """Return an object with one thing in it."""
+    return {"type": "object", "properties": {name: what}, "required": [name], "additionalProperties": False}
+
+
 def _verbs(verbs: Any, common: Json) -> Json:
     names = sorted(verb.value for verb in verbs)
     argument = {"type": ["string", "number", "null"]}
@@ -107,6 +126,7 @@ def _verbs(verbs: Any, common: Json) -> Json:
         "type": "object",
         "properties": {**dict.fromkeys(names, argument), **common},
         "oneOf": [{"required": [name]} for name in names],
+        "dependentRequired": {name: ["answer"] for name in _OF_ANSWERS},
         "additionalProperties": False,
     }
 

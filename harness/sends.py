@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from sendtwice.fake_provider.signatures import Flaw
 from sendtwice.harness.fault_specs import Faulty, Strict
 
 
@@ -106,6 +107,14 @@ class Burst(Faulty):
     like: str | None = None
     op: str | None = None
 
+    def notifies(self) -> list[Notify]:
+        """Return the attempts as single steps, where they are events: copies of one event."""
+        operation = self.op or (None if self.like else self.name)
+        return [
+            Notify(name=f"{self.name}.{i}", like=self.like or (f"{self.name}.1" if i > 1 else None), op=operation)
+            for i in range(1, self.count + 1)
+        ]
+
     def sends(self) -> list[Send]:
         """Return the attempts as single steps: the first like ``like``, the others like the first."""
         operation = self.op or (None if self.like else self.name)
@@ -116,24 +125,45 @@ class Burst(Faulty):
 
 
 class Operate(Faulty):
-    """Role client: ask the target to perform an operation."""
+    """Role client: ask the target to perform an operation.
+
+    ``known_as``: another operation, under whose id the target is asked: the same task, in other words.
+    """
 
     name: str = Field(alias="as")
     op: str | None = None
     like: str | None = None
     content: str | None = None
+    known_as: str | None = None
     wait: Literal["answer", "none"] = "answer"
 
 
 class Notify(Faulty):
-    """An event to the target: for role consumer a message that came in, for role api what became of ``op``'s mail."""
+    """An event to the target: for role consumer a message that came in, for role api what became of ``op``'s mail.
+
+    ``event`` names the event's id (``new``: another id for the same message); events of one name have the same id.
+    ``signature``: what is wrong with it. ``about`` an operation: the provider's own event about the mail that was sent
+    for it, of the ``type``. ``replica`` is the number of the target's instance that is told.
+    """
 
     name: str = Field(alias="as")
     op: str | None = None
     like: str | None = None
     content: str | None = None
     event: str | None = None
+    signature: Flaw | None = None
+    about: str | None = None
+    type: Literal["delivered", "bounced"] | None = None
+    replica: int | None = Field(default=None, ge=1, le=9)
     wait: Literal["answer", "none"] = "answer"
+
+    @model_validator(mode="after")
+    def _tells_of_a_mail(self) -> Self:
+        if (self.about is None) != (self.type is None):
+            raise ValueError("about and type belong together: {about: OP, type: delivered}")
+        if self.about is not None and (self.op or self.like or self.content):
+            raise ValueError("an event about a mail is for the operation that it names; leave op, like and content out")
+        return self
 
 
 class Redeliver(Faulty):
@@ -141,4 +171,6 @@ class Redeliver(Faulty):
 
     name: str = Field(alias="as")
     like: str
+    signature: Flaw | None = None
+    replica: int | None = Field(default=None, ge=1, le=9)
     wait: Literal["answer", "none"] = "answer"

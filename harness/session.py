@@ -11,16 +11,16 @@ import asyncio
 import datetime as dt
 import fnmatch
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import sendtwice
 from sendtwice.fake_provider import contracts
 from sendtwice.fake_provider.contracts import Contract, Level
 from sendtwice.fake_provider.documents import BadFileError
-from sendtwice.harness import bench, canary, side_by_side
+from sendtwice.harness import bench, canary, mails, side_by_side
 from sendtwice.harness.bench import Bench
-from sendtwice.harness.effective import assumed_key, effective_contract
+from sendtwice.harness.effective import effective_contract
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.events import (
     RunEnded,
@@ -34,9 +34,11 @@ from sendtwice.harness.events import (
 from sendtwice.harness.fault_specs import STORE, FaultSpec
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge import Finding, judge
-from sendtwice.harness.judge.classes import SUCCESS
 from sendtwice.harness.judge.facts import Facts
+from sendtwice.harness.launch import MakeLauncher
+from sendtwice.harness.mails import Mails
 from sendtwice.harness.needs import missing, unplayable
+from sendtwice.harness.operations import Perform
 from sendtwice.harness.result import RunResult, ScenarioResult, Verdict
 from sendtwice.harness.runner import Play
 from sendtwice.harness.scenario import Scenario, under
@@ -50,14 +52,6 @@ _USUAL, _RESTART = 0.15, 0.9
 _HURRIED = {"progress", "no-lost-send"}
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """What ``sendtwice check`` found out."""
-
-    ok: bool
-    lines: list[str]
-
-
 class Session:
     """One run on one target."""
 
@@ -68,8 +62,14 @@ class Session:
         scenarios: Sequence[Scenario],
         settings: RunSettings,
         subscribers: Sequence[Subscriber] = (),
+        *,
+        perform: Perform | None = None,
+        launcher: MakeLauncher | None = None,
     ) -> None:
-        """Read the contract; nothing is started."""
+        """Read the contract; nothing is started.
+
+        ``perform`` is a target of role client in this process; ``launcher`` makes what serves one of another role.
+        """
         self.target, self.path, self.settings = target, target_path, settings
         self.subscribers = subscribers
         folder = target_path.parent
@@ -79,7 +79,9 @@ class Session:
         if broken is not None:
             raise BadFileError(str(target_path), broken)
         self.started = dt.datetime.now(dt.UTC)
-        self.bench = Bench(target.target, self.contract, folder, settings.output)
+        self.bench = Bench(target.target, self.contract, folder, settings.output, perform, launcher=launcher)
+        if target.target.mails == "varied":
+            self.bench.mails = Mails(settings.seed)
         self.chosen: list[Scenario] = []
         self.skipped: list[ScenarioResult] = []
         for scenario in under(self.contract, scenarios):
@@ -106,6 +108,7 @@ class Session:
             try:
                 await self.bench.start()
                 await self.canary()
+                await self.try_mails()
                 self._leave_out_unheld_stores()
                 await self._play_all()
                 watched = await self._watch()
@@ -132,11 +135,32 @@ class Session:
         self.bench.check_alive()
         events = self.bench.recorder.of("canary")
         strays = [e for e in self.bench.recorder.of(None) if e.kind is Kind.STRAY]
-        complaint = canary.complaint(events, strays, role)
+        complaint = canary.complaint(events, strays, role, self.bench.counting.uncounted)
         self.bench.learn("canary")
         if complaint is not None:
             kept = f" (in {self.settings.output})" if "output" in complaint and self.bench.target.started else ""
             raise HarnessError(complaint + kept)
+        await self.bench.counting.check_impartial()
+
+    async def try_mails(self) -> None:
+        """Send one mail of each kind, where they are varied, and leave out what the target does not take."""
+        varied = self.bench.mails
+        if varied is None:
+            return
+        trials = {k: canary.plain_mail(mails.trial_of(k), self.bench.target.role) for k in varied.kinds()}
+        strays = self.bench.announced.strays
+        try:
+            await side_by_side.play([*trials.values()], self._played, jobs=self.settings.jobs, stop=self._time_is_up)
+        except* HarnessError as group:
+            raise group.exceptions[0] from None
+        self.bench.check_alive()
+        strange = self.bench.announced.strays > strays
+        for kind, trial in trials.items():
+            if not canary.taken(self.bench.recorder.of(trial.id), told=not strange):
+                varied.left_out.add(kind)
+        if varied.left_out:
+            names = ", ".join(sorted(varied.left_out))
+            self.observed["mails"] = f"left out, for the target does not take them: {names}"
 
     def _leave_out_unheld_stores(self) -> None:
         """Skip what holds the wire of a store that the target does not use."""
@@ -153,19 +177,6 @@ class Session:
         if spec.store not in unused and (spec.store is not None or len(unused) < len(self.bench.stores)):
             return None
         return bench.unheld(spec.store or unused[0])
-
-    def undeclared(self) -> int | None:
-        """Return the status of the canary's answer, when the contract does not count it as a success."""
-        facts = self.bench.facts("canary")
-        odd = [a.status for a in facts.attempts if a.answered and not a.classes & SUCCESS]
-        return odd[0] if odd and self.bench.target.role == "api" else None
-
-    def idless(self) -> str | None:
-        """Return where the canary's answer should have had an id, when it had none there."""
-        facts = self.bench.facts("canary")
-        shapes = self.contract.shapes(contracts.AnswerClass.ACCEPTED)
-        place = next((shape.id for shape in shapes if shape.id is not None), None)
-        return place if self.bench.target.role == "api" and all(a.id is None for a in facts.attempts) else None
 
     async def _play_all(self) -> None:
         together, alone = side_by_side.split(self.chosen, jobs=self.settings.jobs)
@@ -264,6 +275,7 @@ class Session:
         await self.bench.provider.ledger.wait(lambda: False, timeout=seconds)
         self.bench.check_alive()
         await self._played(canary.plain_mail("sentinel", self.bench.target.role))
+        await self.bench.counting.everything()
         return self.bench.recorder.now() - started
 
     # -- judging -----------------------------------------------------------------------------------------------------
@@ -274,7 +286,13 @@ class Session:
         events = self.bench.recorder.of(name)
         target = self.target.target
         judgement = judge(
-            self.contract, events, role=target.role, approval=self.bench.approval, lease=target.timing.lease
+            self.contract,
+            events,
+            role=target.role,
+            approval=self.bench.approval,
+            lease=target.timing.lease,
+            max_attempts=target.max_attempts,
+            attempt_timeout=target.timing.attempt_timeout,
         )
         self.observed.update(judgement.observed)
         findings = tuple(self._marked(scenario.id, f) for f in judgement.findings)
@@ -351,7 +369,7 @@ class Session:
             started=self.started.isoformat(timespec="seconds"),
             seconds=self.bench.recorder.now(),
             scenarios=tuple(self.results[s.id] for s in self.chosen if s.id in self.results) + tuple(self.skipped),
-            strays=self.bench.strays,
+            strays=self.bench.announced.strays,
             watched=watched,
             retries_declared=self.target.target.timing.retries_for is not None,
             observed=self.observed,
@@ -369,46 +387,10 @@ async def run(
     scenarios: Sequence[Scenario],
     settings: RunSettings,
     subscribers: Sequence[Subscriber] = (),
+    *,
+    perform: Perform | None = None,
+    launcher: MakeLauncher | None = None,
 ) -> RunResult:
-    """Play scenarios against a target and judge what happened."""
-    return await Session(target, target_path, scenarios, settings, subscribers).run()
-
-
-async def check(target: Target, target_path: Path, scenarios: Sequence[Scenario], settings: RunSettings) -> CheckReport:
-    """Start a target, send the canary, and say what a run would skip and why."""
-    session = Session(target, target_path, scenarios, settings)
-    lines: list[str] = []
-    try:
-        try:
-            await session.bench.start()
-            await session.canary()
-        finally:
-            await session.bench.stop()
-    except HarnessError as error:
-        return CheckReport(ok=False, lines=[str(error)])
-    how = f" ({target.target.instances})" if target.target.instances else ""
-    lines.append(f"{target.target.name}: started{how}, and the canary arrived")
-    lines += [bench.unheld(name) for name in session.bench.unused_stores]
-    key = assumed_key(target, session.contract)
-    if key is not None:
-        lines.append(f"key in {key} (assumed; target.api.request.key says where it is)")
-    place = session.idless()
-    strange = session.undeclared()
-    if strange is not None:
-        lines.append(
-            f"the canary was answered {strange}, which contract {session.contract.name} does not call accepted: "
-            "see target.api.answer.accepted"
-        )
-    elif place is not None:
-        lines.append(f"the answer has no id at {place}, so replays cannot be compared by it: see target.api.answer.id")
-    lines.append(f"{len(session.chosen)} scenarios can be played")
-    role = target.target.role
-    lines += [
-        f"skipped: {skipped.id}: {'; '.join(skipped.needs)}"
-        for skipped in session.skipped
-        if skipped.reason is not None and not skipped.reason.startswith("it is for role")
-    ]
-    other = sum(1 for s in scenarios if s.role != role)
-    if other:
-        lines.append(f"{other} scenarios are for other roles than {role}")
-    return CheckReport(ok=True, lines=lines)
+    """Play scenarios against a target and judge what happened; ``perform``, ``launcher``: one in this process."""
+    played = Session(target, target_path, scenarios, settings, subscribers, perform=perform, launcher=launcher)
+    return await played.run()

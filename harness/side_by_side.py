@@ -30,7 +30,7 @@ _WHOLE = (AdvanceStep, CrashStep, PauseStep, RestartStep, ResumeStep, StopStep)
 
 def sharable(scenario: Scenario) -> bool:
     """Whether a scenario can be played beside others."""
-    if scenario.role != "api" or any(isinstance(step, _WHOLE) for step in scenario.steps):
+    if scenario.role == "consumer" or any(isinstance(step, _WHOLE) for step in scenario.steps):
         return False
     # A call that is for no operation of its own is for all of the target's.
     if any(isinstance(step, CallStep) and step.call.of is None for step in scenario.steps):

@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    SerializerFunctionWrapHandler,
+    Tag,
+    WrapSerializer,
+    field_validator,
+    model_validator,
+)
 
 from sendtwice.fake_provider.contracts import AnswerClass, Level
 from sendtwice.fake_provider.faults import Verb
-from sendtwice.harness.fault_specs import FaultSpec, Strict, normal
+from sendtwice.harness.fault_specs import FaultSpec, Faulty, Strict, normal
 from sendtwice.harness.sends import Burst, Notify, Operate, Redeliver, Send
 
 
@@ -145,10 +154,50 @@ class RedriveStep(Strict):
     redrive: Redeliver
 
 
-class ParallelStep(Strict):
-    """``parallel``: requests that leave at the same instant."""
+#: What may leave at the same instant, by the word before it: ``{redeliver: {as: again, like: first}}``.
+_ITEMS: dict[str, type[Faulty]] = {
+    "send": Send,
+    "operate": Operate,
+    "notify": Notify,
+    "redeliver": Redeliver,
+}
 
-    parallel: list[Send | Operate | Notify | Redeliver] | Burst
+
+def _item_name(given: Any) -> str:
+    """Return the tag of an attempt in a ``parallel`` step; one without a word before it is a send."""
+    if isinstance(given, Strict):
+        return "~" + next(name for name, kind in _ITEMS.items() if type(given) is kind)
+    return f"~{next(iter(given))}" if named_item(given) else "~send"
+
+
+def named_item(given: Any) -> bool:
+    """Whether an attempt in a ``parallel`` step says what it is."""
+    return isinstance(given, dict) and len(given) == 1 and next(iter(given)) in _ITEMS
+
+
+def _bare_item(given: Any) -> Any:
+    return next(iter(given.values())) if named_item(given) else given
+
+
+def _with_its_word(item: Faulty, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    """Write an attempt with its word, or it would be read as another kind."""
+    return {next(name for name, kind in _ITEMS.items() if type(item) is kind): written(item)}
+
+
+_Worded = WrapSerializer(_with_its_word)
+Item = Annotated[
+    Annotated[Send, BeforeValidator(_bare_item), _Worded, Tag("~send")]
+    | Annotated[Operate, BeforeValidator(_bare_item), _Worded, Tag("~operate")]
+    | Annotated[Notify, BeforeValidator(_bare_item), _Worded, Tag("~notify")]
+    | Annotated[Redeliver, BeforeValidator(_bare_item), _Worded, Tag("~redeliver")],
+    Discriminator(_item_name),
+]
+
+
+class ParallelStep(Strict):
+    """``parallel``: requests that leave at the same instant. An item without a word before it is the role's own."""
+
+    parallel: list[Item] | Burst
 
 
 class HoldStep(Strict):

@@ -19,6 +19,7 @@ from sendtwice.fake_provider.contracts import Contract
 from sendtwice.fake_provider.contracts.model import Route
 from sendtwice.fake_provider.documents import BadFileError, Document
 from sendtwice.harness import placeholders
+from sendtwice.harness.effects import checks as effects
 from sendtwice.harness.judge.rules import RULES
 from sendtwice.harness.nearest import nearest
 from sendtwice.harness.remote import is_loopback, not_allowed
@@ -38,6 +39,9 @@ def check(target: Target, document: Document) -> None:
     _check_container(target, document.path)
     _check_instances(target, document.path)
     _check_clock(target, document.path)
+    effects.check(target.target, document.path)
+    if target.target.consumer is not None:
+        _check_payloads(target, document.path)
     if target.target.api is not None:
         _check_senders(target, document.path)
     dialect = target.target.provider.dialect
@@ -106,6 +110,7 @@ def check_remote(target: Target, path: Path | None, allow_remote: bool) -> None:
         ("target.consumer.url", body.consumer.url if body.role == "consumer" and body.consumer else None),
         ("target.clock.url", body.clock.url if body.clock and body.clock.kind == "http" else None),
         ("target.webhooks.url", body.webhooks.url if body.webhooks else None),
+        *effects.addresses(body),
     ):
         if url is not None and not is_loopback(_filled(url)):
             raise not_allowed(url, file, where="" if path is None else where, also=also)
@@ -191,6 +196,14 @@ def _templates(target: Target) -> Iterator[Place]:
     if body.client is not None:
         yield "target.client.command", body.client.command, at_start | per_request
         yield "target.client.env", body.client.env, at_start | per_request
+        yield "target.client.url", body.client.url, at_start | per_request
+        yield "target.client.headers", body.client.headers, at_start | per_request
+        yield "target.client.body", body.client.body, per_request
+        outcome = body.client.outcome
+        if outcome is not None:
+            yield "target.client.outcome.url", outcome.url, at_start | per_request
+            yield "target.client.outcome.headers", outcome.headers, at_start | per_request
+            yield "target.client.outcome.command", outcome.command, at_start | per_request
     if body.consumer is not None:
         yield "target.consumer.url", body.consumer.url, at_start
         yield "target.consumer.secret", body.consumer.secret, at_start
@@ -202,6 +215,7 @@ def _templates(target: Target) -> Iterator[Place]:
     if body.webhooks is not None:
         yield "target.webhooks.url", body.webhooks.url, at_start
         yield "target.webhooks.secret", body.webhooks.secret, at_start
+    yield from effects.templates(body, at_start)
     for name, call in body.calls.items():
         yield f"target.calls.{name}.path", call.path, {"id"}
         yield f"target.calls.{name}.body", call.body, {"id"}
@@ -225,7 +239,7 @@ def _check_container(target: Target, file: str) -> None:
         if path is not None and not (Path(file).parent / path).exists():
             where = f"target.container.{name}"
             raise BadFileError(file, f"{path!r} does not exist; its path starts at this file's folder", where=where)
-    url = body.api.url if body.api else body.consumer.url if body.consumer else ""
+    url = getattr(body, body.role).url or ""
     if container.compose and container.network != "host" and container.port is None and "{port}" in url:
         raise BadFileError(
             file,
@@ -243,11 +257,29 @@ def _check_clock(target: Target, file: str) -> None:
     whose = None
     if body.container is not None:
         whose = "a container's is moved by http or command"
-    elif body.role == "client":
-        whose = "a client's program is started for each operation, and its clock is moved by http or command"
+    elif body.role == "client" and body.clock.kind == "faketime" and body.client is not None and body.client.command:
+        whose = "a client's program is started for each operation, and its clock is moved by restart, http or command"
     if whose is not None:
         raise BadFileError(
             file, f"{body.clock.kind!r} moves the clock of a process here; {whose}", where="target.clock.kind"
+        )
+
+
+def _check_payloads(target: Target, file: str) -> None:
+    """An event must say whose it is: the mail that it is to cause is known by the address and the text in it."""
+    consumer = target.target.consumer
+    assert consumer is not None
+    try:
+        consumer.read(Path(file).parent)
+    except BadFileError as error:
+        if error.path != "event":
+            raise  # a mistake within the payload, which names itself
+        raise BadFileError(file, error.message, where="target.consumer.event") from None
+    if "from" not in consumer.says:
+        raise BadFileError(
+            file,
+            f"{consumer.event} has no {{from}}; put it where the sender's address goes, for the mail goes there",
+            where="target.consumer.event",
         )
 
 
@@ -276,6 +308,7 @@ def _check_addresses(target: Target, file: str) -> None:
         ("target.consumer.url", body.consumer.url if body.consumer else None),
         ("target.clock.url", body.clock.url if body.clock and body.clock.kind == "http" else None),
         ("target.webhooks.url", body.webhooks.url if body.webhooks else None),
+        ("target.effects.http", body.effects.http if body.effects else None),
     ):
         if url is not None and not is_address(_filled(url)):
             raise BadFileError(file, f"{url!r} is no http address; write http://127.0.0.1:{{port}}", where=where)

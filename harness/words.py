@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sendtwice.fake_provider.faults import Place, Verb
-from sendtwice.harness.fault_specs import STORE, FaultSpec
+from sendtwice.fake_provider.signatures import Flaw
+from sendtwice.harness.fault_words import fault_in_words
 from sendtwice.harness.scenario import Scenario
 from sendtwice.harness.sends import Burst, Key, Notify, Operate, Redeliver, Send
 from sendtwice.harness.steps import (
@@ -36,20 +36,6 @@ from sendtwice.harness.steps import (
 )
 
 #: What passes at each crossing, seen from the harness.
-MESSAGE = {
-    Place.CLIENT_REQUEST: "the caller's request",
-    Place.CLIENT_RESPONSE: "the answer to the caller",
-    Place.PROVIDER_REQUEST: "the mail on its way to the provider",
-    Place.PROVIDER_RESPONSE: "the provider's answer",
-    Place.WEBHOOK_REQUEST: "the provider's event",
-    Place.WEBHOOK_RESPONSE: "the target's ack",
-    Place.STORE_REQUEST: "the target's message to its store",
-    Place.STORE_RESPONSE: "the store's answer",
-}
-
-#: Nothing is met as often as this: it stands for "as long as the fault lies".
-_ALWAYS = 1000
-
 _FORMS = {
     "field-order": "with its fields in another order",
     "whitespace": "with other spaces between its fields",
@@ -66,58 +52,13 @@ _ITEMS = {
     "one-invalid": "with one mail that is not valid",
 }
 
-_LOST_AT = {
-    None: "while the provider's answer is held",
-    "before-answer": "while the provider's answer is held",
-    "first-byte": "at the first byte of the answer",
-    "in-body": "in the middle of the answer",
+_SIGNATURES = {
+    Flaw.BAD: "with a signature that is none",
+    Flaw.STALE: "signed a day ago",
+    Flaw.ABSENT: "without a signature",
+    Flaw.OTHER_SECRET: "signed with another secret",
+    Flaw.TAMPERED: "changed after it was signed",
 }
-
-
-def fault_in_words(spec: FaultSpec) -> str:
-    """Return one fault as a sentence's end."""
-    what, text = _message(spec), str(spec.verb)
-    argument: Any = spec.argument
-    match spec.verb:
-        case Verb.LOSE if spec.crossing is Place.CLIENT_RESPONSE:
-            text = f"the caller is gone {_LOST_AT.get(argument, 'before the answer comes')}"
-        case Verb.LOSE:
-            text = f"{what} is lost"
-        case Verb.HOLD:
-            text = f"{what} is held" + (f" as {spec.hold_label!r}" if spec.hold_label else "")
-        case Verb.DELAY:
-            text = f"{what} comes {argument:g} s late" if isinstance(argument, int | float) else f"{what} comes late"
-        case Verb.CUT:
-            text = f"{what} is cut after {_number(argument)} bytes"
-        case Verb.RESET | Verb.CLOSE if spec.stage == "connect" and spec.crossing in STORE:
-            text = f"{what} is {'reset (RST)' if spec.verb is Verb.RESET else 'closed (FIN)'} as it is made"
-        case Verb.RESET:
-            text = f"the connection is reset (RST) at {what}"
-        case Verb.CLOSE:
-            text = f"the connection is closed (FIN) at {what}"
-        case Verb.TWICE:
-            text = f"{what} comes twice"
-        case Verb.ANSWER:
-            who = "the provider" if spec.crossing.value.startswith("provider") else "the other side"
-            text = f"{who} answers {argument:g}" if isinstance(argument, int | float) else f"{who} answers {argument}"
-    extra = [f"of {spec.of}"] if spec.of else []
-    extra += [f"at its {spec.stage} stage"] if spec.stage and spec.crossing not in STORE else []
-    extra += [f"number {spec.nth}"] if spec.nth > 1 else []
-    often = "every time" if spec.times >= _ALWAYS else f"{spec.times} times"
-    extra += [often + (f" until {spec.label!r} is released" if spec.label else "")] if spec.times > 1 else []
-    return f"{text} ({', '.join(extra)})" if extra else text
-
-
-def _message(spec: FaultSpec) -> str:
-    """Return what a fault is for: on the wire to a store, one store or some messages may be meant."""
-    what = MESSAGE[spec.crossing]
-    if spec.crossing not in STORE:
-        return what
-    if spec.stage is not None:
-        what = "the target's connection to its store"
-    if spec.store is not None:
-        what = what.replace("its store", f"its store {spec.store}").replace("the store's", f"store {spec.store}'s")
-    return f"{what} that says {spec.message!r}" if spec.message else what
 
 
 def steps_in_words(scenario: Scenario) -> list[str]:
@@ -125,10 +66,12 @@ def steps_in_words(scenario: Scenario) -> list[str]:
     names = {item.name for step in scenario.steps for item in items_of(step)}
     found = []
     for step in scenario.steps:
-        if isinstance(step, AwaitStep) and step.awaited not in names:
+        if isinstance(step, FinishStep) and scenario.role == "consumer":
+            found.append(f"the provider delivers {step.finish} again by its schedule, until it is acknowledged or dead")
+        elif isinstance(step, AwaitStep) and step.awaited not in names:
             found.append(f"wait until something meets the fault {step.awaited!r}")
         else:
-            found += _step(step)
+            found += _step(step, scenario.role)
     return found
 
 
@@ -152,12 +95,12 @@ def expectations_in_words(expect: Expect) -> list[str]:
 
 def faults_of(scenario: Scenario) -> list[str]:
     """Return every fault that a scenario plays, in words."""
-    found = []
+    found, role = [], scenario.role
     for step in scenario.steps:
         for item in items_of(step):
-            found += [f"{item.name}: {fault_in_words(spec)}" for spec in getattr(item, "at", ())]
+            found += [f"{item.name}: {fault_in_words(spec, role=role)}" for spec in getattr(item, "at", ())]
         if isinstance(step, HoldStep):
-            found.append(fault_in_words(step.hold))
+            found.append(fault_in_words(step.hold, role=role))
         elif isinstance(step, HangUpStep):
             found.append(f"the caller of {step.hang_up} hangs up (RST)")
     return found
@@ -201,20 +144,20 @@ def attempts_of(scenario: Scenario) -> list[str]:
     return found
 
 
-def _step(step: Any) -> Iterator[str]:
+def _step(step: Any, role: str) -> Iterator[str]:
     match step:
         case ParallelStep(parallel=Burst() as burst):
             like = f", each like {burst.like}" if burst.like else ""
             first, last = f"{burst.name}.1", f"{burst.name}.{burst.count}"
             yield f"send {burst.count} at the same instant ({first} to {last}){like}"
         case ParallelStep(parallel=list() as items):
-            yield "at the same instant: " + "; ".join(_attempt(item) for item in items)
+            yield "at the same instant: " + "; ".join(_attempt(item, role) for item in items)
         case SendStep() | OperateStep() | NotifyStep() | RedeliverStep():
-            yield from (_attempt(item) for item in items_of(step))
+            yield from (_attempt(item, role) for item in items_of(step))
         case RedriveStep(redrive=item):
             yield f"a person redrives the event of {item.like} as {item.name}"
         case HoldStep(hold=spec):
-            yield f"from now on: {fault_in_words(spec)}"
+            yield f"from now on: {fault_in_words(spec, role=role)}"
         case ReleaseStep(release=label):
             yield f"release {label!r}"
         case HangUpStep(hang_up=name):
@@ -264,22 +207,45 @@ def _until(until: Until) -> str:
     return f"wait for {what}{after}"
 
 
-def _attempt(item: Send | Operate | Notify | Redeliver | Burst) -> str:
+def _attempt(item: Send | Operate | Notify | Redeliver | Burst, role: str) -> str:
     like = getattr(item, "like", None)
     match item:
         case Operate():
-            text = f"ask the target to perform {item.name}" + (f" again, as {like} did" if like else "")
+            text = f"ask the target to perform {item.op or item.name}" if not like else _asked_again(item)
+        case Notify(about=str() as about):
+            text = f"the provider tells that the mail of {about} was {item.type}, as {item.name}" + _of_event(item)
         case Notify():
-            text = f"notify {item.name}" + (f", the same event as {like}" if like else "")
+            text = f"notify {item.name}" + (f", {_which_event(item)}" if like else "") + _of_event(item)
         case Redeliver():
-            text = f"the provider delivers the event of {like} again, as {item.name}"
+            text = f"the provider delivers the event of {like} again, as {item.name}" + _of_event(item)
         case Send():
             text = f"send {item.name}" + (f", like {like}" if like else "") + _differences(item)
         case _:
             text = f"send {item.name}"
-    faults = [fault_in_words(spec) for spec in getattr(item, "at", ())]
+    faults = [fault_in_words(spec, role=role) for spec in getattr(item, "at", ())]
     text += f"; {'; '.join(faults)}" if faults else ""
     return text + (", and go on at once" if getattr(item, "wait", "answer") == "none" else "")
+
+
+def _asked_again(item: Operate) -> str:
+    """Return what an operation has to do with the one that it is like."""
+    if item.known_as is not None:
+        return f"ask the target to perform {item.known_as} again, with other words, as {item.name}"
+    if item.op is not None:
+        return f"ask the target to perform {item.op}, with the content of {item.like}'s"
+    return f"ask the target again for what {item.like} asked for, as {item.name}"
+
+
+def _which_event(item: Notify) -> str:
+    """Return what an event has to do with the one that it is like."""
+    if item.op is not None:
+        return f"another message ({item.op}) with the content of {item.like}'s"
+    return f"another event of {item.like}'s message" if item.event is not None else f"the same event as {item.like}"
+
+
+def _of_event(item: Notify | Redeliver) -> str:
+    wrong = f", {_SIGNATURES[item.signature]}" if item.signature is not None else ""
+    return wrong + (f", to the target's instance {item.replica}" if item.replica is not None else "")
 
 
 def _differences(send: Send) -> str:
@@ -336,10 +302,6 @@ def _key(key: Key) -> str:
     text += "" if key.quoted is None else " in quotes" if key.quoted else " without quotes"
     text += " with blanks around it" if key.padded else ""
     return text + (f" given twice ({key.twice} values)" if key.twice else "")
-
-
-def _number(given: Any) -> str:
-    return f"{given:g}" if isinstance(given, int | float) else str(given)
 
 
 def _names(names: str | tuple[str, ...]) -> str:

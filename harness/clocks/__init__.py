@@ -22,7 +22,8 @@ from sendtwice.harness.clocks.still import Restarted, Still
 from sendtwice.harness.errors import ScenarioError
 from sendtwice.harness.history import Kind
 from sendtwice.harness.steps import Advance
-from sendtwice.harness.target import TargetBody, TargetClock
+from sendtwice.harness.target import TargetBody
+from sendtwice.harness.target_running import TargetClock
 
 if TYPE_CHECKING:
     from sendtwice.harness.bench import Bench
@@ -80,6 +81,8 @@ async def advance(bench: Bench, step: Advance, scenario: str) -> None:
         bench.recorder.record(Kind.ADVANCED, scenario=scenario, seconds=0.0, waited=seconds)
         return
     await bench.clock.move(bench, scenario, seconds)
+    if bench.target.role == "client":
+        bench.provider.clock.advance(seconds)  # the API lives in the same time as its caller
     bench.clock_offset += seconds
     bench.recorder.record(Kind.ADVANCED, scenario=scenario, seconds=seconds, total=bench.clock_offset)
 

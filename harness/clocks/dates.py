@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import h11
 
 from sendtwice.harness.drivers.wire import Wire, serialise
-from sendtwice.harness.target import front_of
+from sendtwice.harness.target_running import front_of
 
 if TYPE_CHECKING:
     from sendtwice.harness.bench import Bench
@@ -26,7 +26,7 @@ async def ahead(bench: Bench) -> float | None:
     if not bench.url or bench.driver is None:
         return None
     front = front_of(bench.target.processes)
-    path = front.ready if front is not None and front.ready not in (None, "tcp") else "/"
+    path = front.ready if front is not None and front.ready not in (None, "tcp", "started") else "/"
     try:
         async with asyncio.timeout(_ASKING):
             wire = await Wire.open(bench.url, timeout=_ASKING, tls=bench.driver.tls)

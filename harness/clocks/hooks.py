@@ -15,7 +15,7 @@ from sendtwice.harness import placeholders
 from sendtwice.harness.calls import request
 from sendtwice.harness.clocks.still import OFFSET, WHOLE, Still, written
 from sendtwice.harness.errors import ScenarioError
-from sendtwice.harness.target import TargetClock
+from sendtwice.harness.target_running import TargetClock
 
 if TYPE_CHECKING:
     from sendtwice.harness.bench import Bench

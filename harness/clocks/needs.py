@@ -64,6 +64,9 @@ def _means(target: TargetBody) -> Iterator[str]:
         return
     if target.container is not None:
         yield f"a clock of kind {clock.kind} is for processes, not for containers: target.clock.kind"
+    elif clock.kind == "restart" and target.client is not None and target.client.command:
+        if OFFSET not in placeholders.names([target.client.command, target.client.env]):
+            yield "the client is not told the time: put {clock_offset} into target.client.env or command"
     elif not target.processes:
         yield f"a clock of kind {clock.kind} moves what [target.start] starts, and nothing is started"
     elif clock.kind == "faketime":

@@ -52,13 +52,19 @@ class Still:
 
 
 class Restarted(Still):
-    """The target is asked to end, and started again with ``{clock_offset}``: the seconds since its first start."""
+    """The target is asked to end, and started again with ``{clock_offset}``: the seconds since its first start.
+
+    A program that is run for each operation is told at its next run.
+    """
 
     whole = True
 
     async def move(self, bench: Bench, scenario: str, seconds: float) -> None:
         """Start whatever is told the offset again."""
         bench.values[OFFSET] = written(bench.clock_offset + seconds)
+        client = bench.target.client
+        if client is not None and OFFSET in placeholders.names([client.command, client.env]):
+            return  # it starts anew for each operation
         names = [one.name for one in bench.target.processes if OFFSET in placeholders.names([one.command, one.env])]
         names = names or [WHOLE]
         for name in names:

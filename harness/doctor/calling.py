@@ -81,7 +81,7 @@ async def by_outbox(_: str, fault: Fault, whole: int) -> AsyncIterator[Sent]:
 
     async def post() -> str:
         answer: Answer = await wire.post(Crossing(Place.WEBHOOK_REQUEST), {"X-Event": "doctor"}, _BODY)
-        return "lost" if answer.status is None else "answered"
+        return {None: "lost", 200: "answered"}.get(answer.status, str(answer.status))
 
     async with RawServer() as server:
         wire = WebhookWire(f"{server.url}/hooks", faults, timeout=5)
@@ -190,6 +190,8 @@ async def _lose(sent: Sent) -> Seen:
     match fault.verb:
         case Verb.HOLD | Verb.DELAY:
             return await _withheld(sent, peer)
+        case Verb.ANSWER if fault.place is Place.WEBHOOK_RESPONSE:
+            return await _replaced(sent, peer, "lost")
     before, at = _place(fault)
     if before or fault.argument == "before-answer":
         if before:
@@ -236,10 +238,22 @@ async def _withheld(sent: Sent, peer: RawPeer) -> Seen:
     )
 
 
+async def _replaced(sent: Sent, peer: RawPeer, taken_for: str) -> Seen:
+    """Look at an ack that was given, and in whose place its sender gets a gateway's answer."""
+    await peer.send(_HEAD + _TOLD)
+    end = await peer.over()
+    return Seen(
+        f"{end} after the answer; the sender took it for {await _told(sent.done)}",
+        f"{End.FIN} after the answer; the sender took it for {taken_for}",
+    )
+
+
 async def _lost_ack(sent: Sent) -> Seen:
     """Look at an ack that is lost on its way back: the consumer has seen nothing of that."""
     peer = await sent.arrived()
     await _request(peer, sent.whole)
+    if sent.armed.fault.verb is Verb.ANSWER:
+        return await _replaced(sent, peer, f"{sent.armed.fault.argument}")
     if sent.armed.fault.verb is not Verb.LOSE:
         return await _withheld(sent, peer)
     await peer.send(_HEAD + _TOLD)

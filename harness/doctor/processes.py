@@ -16,7 +16,7 @@ from sendtwice.fake_provider.faults import Armed, Fault, Place, Verb
 from sendtwice.fake_provider.provider import FakeProvider
 from sendtwice.harness.doctor.rows import LONGEST, Row, Seen, WrongError, deadline, probed, times
 from sendtwice.harness.launch.process import Processes
-from sendtwice.harness.target import Start
+from sendtwice.harness.target_running import Start
 
 #: Seconds for a signal to reach a process that runs, and then without a count.
 _REACHED, _STILL = 0.005, 0.08

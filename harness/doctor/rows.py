@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sendtwice.fake_provider.faults import STAGED, VERBS, Fault, Place, Verb
+from sendtwice.fake_provider.faults import GARBLES, STAGED, VERBS, Fault, Place, Verb
 
 #: Seconds for what is let go, or happens by itself, to happen.
 LONGEST = 5.0
@@ -88,17 +88,20 @@ async def probed(where: str, what: str, probe: Callable[[], Awaitable[Seen]]) ->
     return Row(where, what, State.OK if good else State.WRONG, seen, None if good else should, seconds)
 
 
-def faults_of(*places: Place) -> Iterator[Fault]:
-    """Return every fault of some crossings, with every kind of argument that it takes."""
+def faults_of(*places: Place, served: bool = False) -> Iterator[Fault]:
+    """Return every fault of some crossings, with every kind of argument that it takes.
+
+    ``served``: it is we who answer there, and what only a server can do to an answer is among them.
+    """
     for place in places:
         for verb in (verb for verb in Verb if verb in VERBS[place]):
-            for argument in _arguments(place, verb):
+            for argument in (*_arguments(place, verb), *(_served(place, verb) if served else ())):
                 yield Fault(place, verb, argument)
 
 
-def early_faults_of(place: Place, stages: tuple[str, ...] | None = None) -> Iterator[Fault]:
+def early_faults_of(place: Place) -> Iterator[Fault]:
     """Return what can be done to a message of which not all is there."""
-    for stage in STAGED.get(place, ()) if stages is None else stages:
+    for stage in STAGED.get(place, ()):
         for verb in (Verb.LOSE, Verb.HOLD, Verb.DELAY, Verb.RESET, Verb.CLOSE, Verb.ANSWER):
             if verb in VERBS[place]:
                 yield Fault(place, verb, _arguments(place, verb)[0], stage=stage)
@@ -114,8 +117,24 @@ def _arguments(place: Place, verb: Verb) -> tuple[str | float | None, ...]:
             return (CUT,)
         case Verb.ANSWER:
             return (503,)
+        case Verb.GARBLE | Verb.DRIP:
+            return ()
         case _:
             return (None,)
+
+
+def _served(place: Place, verb: Verb) -> tuple[str | float | None, ...]:
+    match verb:
+        case Verb.GARBLE:
+            return GARBLES
+        case Verb.DRIP:
+            return (DELAY,)
+        case Verb.LOSE if place.endswith(".response"):
+            return ("in-chunks",)
+        case Verb.CLOSE if place.endswith(".response"):
+            return ("after-answer",)
+        case _:
+            return ()
 
 
 def times(count: int) -> str:

@@ -16,6 +16,7 @@ from functools import partial
 
 from sendtwice.fake_provider.faults import Armed, Fault, Faults, Place, Verb
 from sendtwice.fake_provider.provider import FakeProvider
+from sendtwice.harness.doctor import answers
 from sendtwice.harness.doctor.peers import End, RawPeer, RawServer, status
 from sendtwice.harness.doctor.rows import (
     QUIET,
@@ -138,6 +139,8 @@ def wanted_end(fault: Fault, answer: bytes) -> tuple[End, int]:
     if fault.place.endswith(".request"):
         return (End.FIN if fault.verb is Verb.CLOSE else End.RST), 0
     match fault.verb, fault.argument:
+        case Verb.CLOSE, "after-answer":
+            return End.FIN, len(answer)
         case Verb.CLOSE, _:
             return End.FIN, 0
         case Verb.CUT, count:
@@ -186,7 +189,7 @@ class Looked:
         """Play one fault, and say what was seen."""
         self._before = self.service.effects()
         armed = self.service.faults.arm(fault)
-        begun = time.monotonic()
+        begun, at = time.monotonic(), time.time()
         peer = await RawPeer.to(self.service.port)
         try:
             sent = begun if fault.stage == "connect" else await self._send(peer, fault)
@@ -196,7 +199,13 @@ class Looked:
                 case Verb.DELAY:
                     return await self._delayed(peer, armed, sent)
                 case Verb.ANSWER:
-                    return await self._answered(peer, fault)
+                    return await self._answered(peer, fault, at)
+                case Verb.GARBLE:
+                    return await self._garbled(peer, fault)
+                case Verb.DRIP:
+                    return await self._dripped(peer, fault, sent)
+                case Verb.LOSE if fault.argument == "in-chunks":
+                    return await self._in_chunks(peer)
                 case Verb.TWICE:
                     answer = await self.service.read(peer)
                     return Seen(self._got(answer), f"{self._plainly}, {times(wanted_effects(fault))}")
@@ -266,19 +275,49 @@ class Looked:
             f"{times(0 if asked else 1)} before it; {late(wanted, wanted)}: {self._plainly}, {times(1)}",
         )
 
-    async def _answered(self, peer: RawPeer, fault: Fault) -> Seen:
+    async def _answered(self, peer: RawPeer, fault: Fault, since: float) -> Seen:
         if fault.stage is not None:  # a bare status, and the end
             await peer.until(lambda data: b"\r\n\r\n" in data)
             answer = peer.data
         else:
             answer = await self.service.read(peer)
-        return Seen(self._got(answer), f"{fault.argument}, {times(wanted_effects(fault))}")
+        seen, should = answers.more_of(fault, answer, since)
+        return Seen(f"{self._got(answer)}{seen}", f"{fault.argument}, {times(wanted_effects(fault))}{should}")
+
+    async def _garbled(self, peer: RawPeer, fault: Fault) -> Seen:
+        answer = await self.service.read(peer)
+        wanted = answers.GARBLED[str(fault.argument)]
+        return Seen(
+            f"{self._got(answer)}: {answers.in_words(answer)}, {await self._after(peer)}",
+            f"{self._plainly}, {times(wanted_effects(fault))}: {wanted}, {_GOES_ON}",
+        )
+
+    async def _dripped(self, peer: RawPeer, fault: Fault, sent: float) -> Seen:
+        answer = await self.service.read(peer)
+        ended, wanted = time.monotonic(), float(fault.argument or 0)
+        by_bits = "bit by bit" if ended - (peer.first_at or ended) > wanted / 2 else "in one piece"
+        return Seen(
+            f"{late(ended - sent, wanted)}, {by_bits}: {self._got(answer)}, {await self._after(peer)}",
+            f"{late(wanted, wanted)}, bit by bit: {self._plainly}, {times(1)}, {_GOES_ON}",
+        )
+
+    async def _in_chunks(self, peer: RawPeer) -> Seen:
+        end = await peer.over()
+        seen, should = answers.chunks(peer.data, self._whole)
+        return Seen(f"{end} after {seen}, {times(self._effects)}", f"{End.RST} after {should}, {times(1)}")
+
+    async def _after(self, peer: RawPeer) -> str:
+        """Say what becomes of the connection after an answer."""
+        return _GOES_ON if await peer.quiet(QUIET) else f"then {peer.end}, or more than an answer"
 
     async def late_effects(self, faults: Sequence[Fault]) -> Seen:
         """Say whether anything has come late that should never come."""
         await asyncio.sleep(QUIET)
         wanted = 1 + sum(map(wanted_effects, faults))
         return Seen(times(self.service.effects()), times(wanted))
+
+
+_GOES_ON = "and the connection goes on"
 
 
 def _short(answer: bytes) -> str:
@@ -300,36 +339,36 @@ async def _all(
     return rows
 
 
-_EARLY = ("connect", "headers")
-
-
 async def on_the_fake_provider() -> list[Row]:
     """Look at the mail provider."""
+    places = Place.PROVIDER_REQUEST, Place.PROVIDER_RESPONSE
     faults = [
         *early_faults_of(Place.PROVIDER_REQUEST),
-        *faults_of(Place.PROVIDER_REQUEST, Place.PROVIDER_RESPONSE),
+        *faults_of(*places, served=True),
         # Only a caller's answer has places to be lost at, and so has the provider's on the same code.
         *(Fault(Place.PROVIDER_RESPONSE, Verb.LOSE, where) for where in ("first-byte", "in-body")),
+        *answers.answers_of(*places),
     ]
     return await _all("fake provider", fake_provider(), faults)
 
 
 async def on_the_served_api() -> list[Row]:
     """Look at the send API that a client meets."""
-    faults = [
-        *early_faults_of(Place.CLIENT_REQUEST, _EARLY),
-        *faults_of(Place.CLIENT_REQUEST, Place.CLIENT_RESPONSE),
-    ]
-    return await _all("served API", fake_provider(api=True), faults)
+    return await _all("served API", fake_provider(api=True), _of_callers())
 
 
 async def on_the_proxy() -> list[Row]:
     """Look at the proxy."""
-    faults = [
-        *early_faults_of(Place.CLIENT_REQUEST, _EARLY),
-        *faults_of(Place.CLIENT_REQUEST, Place.CLIENT_RESPONSE),
+    return await _all("proxy", proxy(), _of_callers())
+
+
+def _of_callers() -> list[Fault]:
+    places = Place.CLIENT_REQUEST, Place.CLIENT_RESPONSE
+    return [
+        *early_faults_of(Place.CLIENT_REQUEST),
+        *faults_of(*places, served=True),
+        *answers.answers_of(*places),
     ]
-    return await _all("proxy", proxy(), faults)
 
 
 async def on_the_store_edge() -> list[Row]:

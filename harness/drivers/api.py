@@ -13,7 +13,7 @@ from sendtwice.harness.history import Kind
 from sendtwice.harness.keys import KeyValue, make_key
 from sendtwice.harness.live import Names, Plan
 from sendtwice.harness.requests import build
-from sendtwice.harness.target import Sender
+from sendtwice.harness.target_roles import Sender
 
 if TYPE_CHECKING:
     from sendtwice.harness.bench import Bench

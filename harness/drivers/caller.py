@@ -14,7 +14,7 @@ from typing import Any
 
 import h11
 
-from sendtwice.fake_provider.faults import Armed, Crossing, Faults, Place, Verb
+from sendtwice.fake_provider.faults import Armed, Crossing, Fault, Faults, Place, Verb
 from sendtwice.harness.drivers.wire import Answer, Wire, decoded, serialise, shown_headers
 from sendtwice.harness.history import Kind, Recorder
 from sendtwice.harness.requests import Built
@@ -165,7 +165,11 @@ class Caller:
         else:
             await self._withheld(flight, fault)
             wire.close()
-            self._answered(flight, answer)
+            gateway = self._gateway(fault.fault) if fault is not None else None
+            if gateway is not None:
+                self._end(flight, "lost", detail=f"a gateway answered {gateway} for the target's {answer.status}")
+            else:
+                self._answered(flight, answer)
         finally:
             reading.cancel()
             wire.close()
@@ -181,7 +185,7 @@ class Caller:
         """Wait for the place where the answer is lost, and lose it; False when this fault loses nothing."""
         fault = armed.fault
         where = fault.argument
-        if fault.verb in (Verb.HOLD, Verb.DELAY):
+        if fault.verb in (Verb.HOLD, Verb.DELAY) or self._gateway(fault) is not None:
             return False
         if fault.verb is Verb.LOSE and where in (None, "before-answer"):
             waits: list[Callable[[], Awaitable[Any]]] = [wire.first_byte.wait]
@@ -206,6 +210,13 @@ class Caller:
         if flight.committed is not None:
             flight.committed.gate.set()
         return True
+
+    @staticmethod
+    def _gateway(fault: Fault) -> int | None:
+        """Return what a gateway in front of a consumer tells the sender, though the consumer has answered."""
+        if fault.verb is not Verb.ANSWER or fault.place is not Place.WEBHOOK_RESPONSE:
+            return None
+        return int(fault.argument or 502)
 
     async def _withheld(self, flight: Flight, armed: Armed | None) -> None:
         if armed is None:

@@ -104,8 +104,9 @@ class Forwarding:
         return await self.forwarder.send(self.request, self.crossed)
 
     def answer(self, what: str | float) -> Response:
-        """Return another answer than the upstream's."""
-        return own(int(what), "a fault asked for this answer")
+        """Return another answer than the upstream's; no class of answers is known here, but that one is a success."""
+        status = int(what) if isinstance(what, int | float) else 200
+        return own(status, "a fault asked for this answer")
 
     def hung_up(self) -> None:
         """Pass on that its caller hung up while it was out."""

@@ -18,12 +18,14 @@ from collections.abc import Iterable, Sequence
 import h11
 
 from sendtwice.fake_provider.http_messages import MAX_BODY
-from sendtwice.fake_provider.messages import Passed, Request
+from sendtwice.fake_provider.messages import Passed, Request, Response
 
 _ONE_HOP = frozenset({"connection", "keep-alive", "proxy-connection", "te", "upgrade"})
 _MAX_HEAD = 256 * 1024
 #: A caller that names these in Connection gets them passed on all the same: no message is one without them.
 _NEEDED = frozenset({"host", "content-length", "transfer-encoding"})
+#: What says where an answer's body ends.
+_FRAMING = frozenset({"content-length", "transfer-encoding", "trailer"})
 
 
 def one_hop(values: Iterable[str]) -> frozenset[str]:
@@ -147,7 +149,16 @@ class Answer:
         interim = self._interim if self._chunks else b""  # RFC 9110 section 15.2: HTTP/1.0 knows none
         until_close = not empty and names.isdisjoint({b"content-length", b"transfer-encoding"})
         goes_on = self.whole and not self.excess and not until_close and self._parser.our_state is h11.DONE
-        return Passed(head.status_code, framed, start=interim + start, closes=not goes_on)
+        return Passed(head.status_code, framed, start=interim + start, closes=not goes_on, plain=self._plain)
+
+    def _plain(self) -> Response:
+        """Return it without its framing."""
+        assert self._head is not None
+        headers: dict[str, str] = {}
+        for name, value in self._fields(self._head, _FRAMING):
+            written, said = name.decode("latin-1"), value.decode("latin-1")
+            headers[written] = f"{headers[written]}, {said}" if written in headers else said
+        return Response(self._head.status_code, bytes(self._content), headers)
 
     @staticmethod
     def _fields(head: h11.Response | h11.InformationalResponse, left_out: frozenset[str]) -> list[tuple[bytes, bytes]]:

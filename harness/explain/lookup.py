@@ -19,12 +19,13 @@ from sendtwice.harness.explain import contract as contract_page
 from sendtwice.harness.explain import diff
 from sendtwice.harness.explain.contract import Format
 from sendtwice.harness.judge import RULES, Rule
+from sendtwice.harness.judge.rules import OF_CALLERS
 from sendtwice.harness.nearest import nearest
 from sendtwice.harness.scenario import Scenario, catalogue
 from sendtwice.harness.scenario import load as load_scenario
 from sendtwice.harness.selection import tags_of
 from sendtwice.harness.sends import Key, Send
-from sendtwice.harness.steps import CrashStep, ParallelStep
+from sendtwice.harness.steps import CrashStep, FinishStep, ParallelStep
 
 _WIDTH = 100
 
@@ -116,6 +117,12 @@ def rules_of(scenario: Scenario) -> list[str]:
         refused = provider_fails or any(send.change.to == "invalid" for send in sends)
         found += ["refusal-policy", "progress"] if refused or crash else []
         found += ["status-as-declared"]
+    if scenario.role == "consumer":
+        finished = any(isinstance(step, FinishStep) for step in scenario.steps)
+        found += ["progress"] if finished else []
+        found = ["unverified"] * any(getattr(item, "signature", None) for item in items) + found
+    if scenario.role == "client":
+        found += [name for name in OF_CALLERS if name not in found]
     return [*found, *(["expected"] if not scenario.expect.empty else [])]
 
 

@@ -17,7 +17,8 @@ from sendtwice.harness.explore.deeds import Deed, How
 from sendtwice.harness.explore.points import Point
 from sendtwice.harness.fault_specs import STORE
 from sendtwice.harness.scenario import Scenario
-from sendtwice.harness.target import TargetBody, front_of
+from sendtwice.harness.target import TargetBody
+from sendtwice.harness.target_running import front_of
 
 FIRST, AGAIN, OTHER = "first", "again", "other"
 #: What another attempt is called that comes while one is held.

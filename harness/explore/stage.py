@@ -68,7 +68,10 @@ class Stage:
         await self._play(canary.plain_mail("canary", role))
         self.bench.learn("canary")
         strays = [e for e in recorder.of(None) if e.kind is Kind.STRAY]
-        return canary.complaint(recorder.of("canary"), strays, role)
+        complaint = canary.complaint(recorder.of("canary"), strays, role, self.bench.counting.uncounted)
+        if complaint is None:
+            await self.bench.counting.check_impartial()
+        return complaint
 
     async def play(self, scenario: Scenario) -> Played:
         """Play a plan under a name of its own, and judge it; what was recorded of it stays until it is forgotten."""
@@ -94,6 +97,8 @@ class Stage:
             role=bench.target.role,
             approval=bench.approval,
             lease=bench.target.timing.lease,
+            max_attempts=bench.target.max_attempts,
+            attempt_timeout=bench.target.timing.attempt_timeout,
         )
         return Played(scenario, judgement, events, seconds)
 
@@ -107,6 +112,7 @@ class Stage:
         # Nothing can be awaited here but time: the question is whether something will not happen.
         await self.bench.provider.ledger.wait(lambda: False, timeout=seconds)
         await self._play(canary.plain_mail("sentinel", self.bench.target.role))
+        await self.bench.counting.everything()
         recorder = self.bench.recorder
         late = [name for name in self._judged_away if any(e.kind is Kind.DELIVERY for e in recorder.of(name))]
         for name in (*self._judged_away, "canary", "sentinel", None):

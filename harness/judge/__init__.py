@@ -22,6 +22,7 @@ from sendtwice.harness.judge.answers import (
 from sendtwice.harness.judge.callers import judge_callers
 from sendtwice.harness.judge.checks import TURNED_AWAY, TURNED_AWAY_SENDERS
 from sendtwice.harness.judge.classes import SUCCESS
+from sendtwice.harness.judge.consumers import judge_consumers, unshown
 from sendtwice.harness.judge.decided import judge_approval, judge_reconciled
 from sendtwice.harness.judge.effects import judge_effects, judge_refused
 from sendtwice.harness.judge.facts import Attempt, Facts
@@ -43,9 +44,15 @@ def judge(
     role: str = "api",
     approval: bool = False,
     lease: float | None = None,
+    max_attempts: int | None = None,
+    attempt_timeout: float | None = None,
 ) -> Judgement:
-    """Hold one scenario's history against a contract; ``lease`` is what the target file says of one, in seconds."""
-    facts = Facts(contract, events, role, approval, lease)
+    """Hold one scenario's history against a contract.
+
+    The last three are what the target file says: after how many seconds a claim lapses, how often a caller tries, and
+    how many seconds it waits for an answer.
+    """
+    facts = Facts(contract, events, role, approval, lease, max_attempts, attempt_timeout)
     findings = [*judge_effects(facts), *judge_losses(facts)]
     if role == "api":
         findings += judge_replays(facts)
@@ -60,6 +67,8 @@ def judge(
         findings += judge_release(facts)
     if role == "client":
         findings += judge_callers(facts)
+    if role == "consumer":
+        findings += judge_consumers(facts)
     if role == "api":
         accused = {found.operation for found in findings}
         findings += [f for f in judge_first(facts) if f.operation not in accused]
@@ -71,6 +80,8 @@ def judge(
     findings += [
         f for f in judge_expectations(facts) if f.operation is None or weights.get(f.operation, 9) > _WEIGHT[f.level]
     ]
+    if facts.count_in_doubt:
+        findings = [found for found in findings if found.rule not in _RESTS_ON_COUNT]
     if facts.clock_in_doubt:
         findings = [found for found in findings if found.rule not in _RESTS_ON_TIME]
     findings = _once(findings, role)
@@ -92,11 +103,30 @@ def _once(findings: list[Finding], role: str) -> list[Finding]:
     return kept
 
 
-#: What else is broken when a key is forgotten too early, or never: one story, told once.
-_FOLLOWS = {"expiry": {"replay-fidelity", "no-lost-send", "conflict", "at-most-once", "status-as-declared"}}
+#: What else is broken when a key is forgotten too early, or never; when a caller's attempts have made two mails; or
+#: when it calls sent what is not: one story, told once.
+_FOLLOWS = {
+    "expiry": {"replay-fidelity", "no-lost-send", "conflict", "at-most-once", "status-as-declared"},
+    "at-most-once": {"one-key", "unkeyed-retry"},
+    "told": {"no-lost-send"},
+}
 
 #: What cannot be said of a target whose clock may have stood still: that time has passed, and what was to come of that.
 _RESTS_ON_TIME = frozenset({"expiry", "expected"})
+
+#: What may rest on a mail that is not there, where nobody could count.
+_RESTS_ON_COUNT = frozenset(
+    {
+        "expected",
+        "isolation",
+        "no-lost-send",
+        "progress",
+        "reconciliation",
+        "refusal-policy",
+        "told",
+        "wait-for-first",
+    }
+)
 
 
 def _plainest(facts: Facts, findings: list[Finding]) -> list[Finding]:
@@ -105,7 +135,12 @@ def _plainest(facts: Facts, findings: list[Finding]) -> list[Finding]:
     def group(found: Finding) -> str | None:
         return None if found.operation is None else facts.group_of(found.operation)
 
-    follows = {(group(found), rule) for found in findings for rule in _FOLLOWS.get(found.rule, ())}
+    follows = {
+        (group(found), rule)
+        for found in findings
+        if found.rule != "told" or found.level is Level.MUST  # the milder ones are about something else
+        for rule in _FOLLOWS.get(found.rule, ())
+    }
     return [found for found in findings if (group(found), found.rule) not in follows]
 
 
@@ -123,8 +158,12 @@ def _voids(facts: Facts) -> list[str]:
             found.append(str(event.data["reason"]))
         elif event.kind is Kind.OVERLAP and not event.data["overlapped"] and not event.data.get("answered_first"):
             found.append(f"{', '.join(event.data['attempts'])} were meant to overlap and did not")
+        elif event.kind is Kind.DELIVERY and event.data.get("ambiguous") and event.data.get("counted"):
+            found.append("what target.effects counts by does not tell two operations apart: add {subject} or {text}")
         elif event.kind is Kind.DELIVERY and event.data.get("ambiguous"):
             found.append("the target's mail shows too little of its content to tell two operations apart")
+    if facts.role == "consumer":
+        found += unshown(facts)
     if facts.role == "api":
         for attempt in facts.attempts:
             found += _nothing_shown(facts, attempt)

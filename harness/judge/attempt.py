@@ -39,6 +39,11 @@ class Attempt:
     form: str | None = None
     query: str | None = None
     content_type: str | None = None
+    signature: str | None = None  # role consumer: what is wrong with the event's signature
+    tells: str | None = None  # role consumer: it tells what became of a mail
+    method: str | None = None  # this and the next two: only of a caller's own attempts (role client)
+    host: str | None = None
+    credential: str | None = None  # a digest of what it was known by
     partly_invalid: bool = False
     too_many: bool = False
     batch: bool = False
@@ -51,6 +56,7 @@ class Attempt:
     body: str = ""
     classes: set[AnswerClass] = field(default_factory=set)
     id: str | None = None
+    garbled: bool = False  # answered in whole, with a body that is no answer of the API
     never_arrived: bool = False
     sent_at: int | None = None
     doubled: bool = False  # the wire delivered it twice
@@ -74,6 +80,11 @@ class Attempt:
     def succeeded(self) -> bool:
         """Whether its answer can only be a claim of success."""
         return self.answered and bool(self.classes) and self.classes <= SUCCESS
+
+    @property
+    def vouched(self) -> bool:
+        """Whether an event may cause its message's mail: it can be believed, and tells of no mail that is out."""
+        return self.signature is None and self.tells is None
 
     def before(self, other: Attempt) -> bool:
         """Whether this was answered before the other began."""
@@ -135,6 +146,11 @@ def _begun(contract: Contract, event: Event, operation: str, name: str, began: f
         form=data.get("form") or ("field-order" if data.get("reordered") else None),
         query=data.get("query"),
         content_type=data.get("content_type"),
+        signature=data.get("signature"),
+        tells=data.get("tells"),
+        method=data.get("method"),
+        host=data.get("host"),
+        credential=data.get("credential"),
         partly_invalid=bool(data.get("partly_invalid")),
         too_many=bool(data.get("too_many")),
         batch=bool(data.get("batch")),
@@ -157,10 +173,13 @@ def _scope(data: dict[str, Any]) -> dict[str, str]:
 def _end(looks: Looks, attempt: Attempt, event: Event, over: float) -> None:
     attempt.end, attempt.over, attempt.outcome = event.seq, over, str(event.data["outcome"])
     attempt.never_arrived = bool(event.data.get("never_arrived"))
+    attempt.garbled = bool(event.data.get("garbled"))
     if attempt.answered:
         attempt.status = int(event.data["status"])
         attempt.headers = dict(event.data.get("headers", {}))
         attempt.body = event.data.get("body", "")
+        if attempt.garbled:
+            return  # its status is all that it says
         attempt.classes, attempt.id = looks.read(attempt.status, attempt.body, attempt.headers, route=attempt.route)
         by_sender = looks.contract.approval is not None and attempt.sender != NEEDS_APPROVAL
         if by_sender and AnswerClass.ACCEPTED in attempt.classes:

@@ -28,8 +28,9 @@ def judge_effects(facts: Facts) -> Iterator[Finding]:
     for group in facts.groups:
         if group not in facts.blurred:
             yield from _never_twice(facts, group)
-    yield from _other_content(facts)
-    yield from _bad_keys(facts)
+    if facts.role != "client":  # what becomes of a key there is the harness's own doing
+        yield from _other_content(facts)
+        yield from _bad_keys(facts)
 
 
 def allowed(facts: Facts, group: str, person: str) -> int:
@@ -37,6 +38,10 @@ def allowed(facts: Facts, group: str, person: str) -> int:
     meant = [op for op in facts.groups[group] if person in op.recipients] or facts.groups[group]
     names = {op.name for op in meant}
     denied = sum(c.denied and person in _people(facts, group, c) for c in facts.commits.get(group, ()))
+    if facts.role == "consumer":
+        # An operation of which only events came that are not to be believed is for nobody.
+        asked = [facts.attempts_for(op.name) for op in meant]
+        return sum(not attempts or any(a.vouched for a in attempts) for attempts in asked) + denied
     if facts.role != "api":
         return len(meant) + denied
     keyed: list[Attempt] = []
@@ -59,7 +64,8 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
     over = {
         person: (count, limit)
         for person, count in facts.served(group).items()
-        if count > (limit := allowed(facts, group, person))
+        # What nobody may get at all has a rule of its own (unverified).
+        if count > (limit := allowed(facts, group, person)) > 0
     }
     if not over:
         return
@@ -77,7 +83,12 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
     elif rule == "at-most-once-after-unknown" and not claim.judged:
         weight, note = Level.OBSERVE, "; the contract does not say whether it may"
     attempts = facts.attempts_of(group)
-    if rule == "at-most-once" and (early := _forgotten_early(facts, attempts, excess)):
+    keys = {a.key for a in attempts if a.key}
+    if facts.role == "client" and len(keys) != 1:
+        pass  # what the contract says of a key that is used twice excuses nobody who used two, or none
+    elif facts.role == "client" and (late := _past_retention(facts, attempts, excess)):
+        note = late
+    elif rule == "at-most-once" and (early := _forgotten_early(facts, attempts, excess)):
         rule, weight, note = "expiry", level(facts.contract, "expiry"), early
     elif weight not in (Level.HOLE, Level.OBSERVE) and (lapsed := _lease_lapsed(facts, attempts, excess)) is not None:
         weight, note = lapsed
@@ -87,8 +98,9 @@ def _never_twice(facts: Facts, group: str) -> Iterator[Finding]:
         weight, note = Level.HOLE, "; the contract runs a request under a used key again"
     elif rule == "at-most-once" and (freed := _freed_by_failing(facts, attempts, excess)) is not None:
         weight, note = Level.HOLE, freed
-    keys = {a.key for a in attempts if a.key}
     under = f" under {len(keys)} keys" if len(keys) > limit else ""
+    if facts.role == "client":
+        under = f": {_counted(len(attempts), 'attempt')} carried {_counted(len(keys), 'key')}"
     note += _by_the_sdk(facts, group)
     permitted = f"{_times(limit)} {'is' if limit == 1 else 'are'} allowed"
     names = ", ".join(op.name for op in facts.groups[group])
@@ -142,6 +154,20 @@ def _begun(facts: Facts, group: str, commit: Commit) -> int:
         ),
         commit.seq,
     )
+
+
+def _past_retention(facts: Facts, attempts: list[Attempt], excess: Commit) -> str | None:
+    """Say of a caller's second mail under one key that the API was free to have forgotten that key (C14)."""
+    keyed = [a for a in attempts if a.key is not None and a.start < excess.seq]
+    moved = [e for e in facts.advances if keyed and keyed[0].start < e.seq < excess.seq]
+    if not moved:
+        return None
+    hours = sum(float(e.data["seconds"]) for e in moved) / 3600
+    return f", and the key had been forgotten: {hours:g} h lay between them"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{_times(number) if number else 'no'} {what}{'s' * (number != 1)}"
 
 
 def _by_the_sdk(facts: Facts, group: str) -> str:

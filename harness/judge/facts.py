@@ -14,6 +14,7 @@ from typing import Any
 
 from sendtwice.fake_provider.contracts import Contract
 from sendtwice.harness.history import Event, Kind
+from sendtwice.harness.judge import caller_knows
 from sendtwice.harness.judge.attempt import Attempt, read_attempts
 from sendtwice.harness.judge.commits import Commit, read_commits
 from sendtwice.harness.judge.keyring import MARGIN, Keyring, Kin, Memory
@@ -30,13 +31,18 @@ _GENERAL = frozenset({Kind.CRASH, Kind.RESTART, Kind.STOP, Kind.PAUSE, Kind.RESU
 
 @dataclass(frozen=True)
 class Facts:
-    """A history, read once. ``declared_lease``: seconds after which a claim lapses, by the target file."""
+    """A history, read once. ``declared_lease``: seconds after which a claim lapses, by the target file.
+
+    ``max_attempts`` and ``attempt_timeout`` are what it says of a caller: how often it tries, and how long it waits.
+    """
 
     contract: Contract
     events: Sequence[Event]
     role: str = "api"
     approval: bool = False
     declared_lease: float | None = None
+    max_attempts: int | None = None
+    attempt_timeout: float | None = None
 
     @property
     def lease(self) -> float | None:
@@ -114,6 +120,16 @@ class Facts:
     def advances(self) -> list[Event]:
         """The events by which the target's clock was moved."""
         return [event for event in self.events if event.kind is Kind.ADVANCED]
+
+    @cached_property
+    def elsewhere(self) -> bool:
+        """Whether the target's mail goes to a provider of its own: effects are counted, and no hand-over is seen."""
+        return any(event.kind is Kind.ELSEWHERE for event in self.events)
+
+    @cached_property
+    def count_in_doubt(self) -> bool:
+        """Whether effects could not be counted when they should: what is missing may be there."""
+        return any(event.kind is Kind.VOID and bool(event.data.get("uncounted")) for event in self.events)
 
     @cached_property
     def clock_in_doubt(self) -> bool:
@@ -279,7 +295,11 @@ class Facts:
     @cached_property
     def commits(self) -> dict[str, list[Commit]]:
         """The commits of each group, in order, each with the event that told the target of it."""
-        return read_commits(self.events, self.attempts, self.group_of, self.storms)
+        inline = self.contract.delivery.says("inline") and self.role == "api"
+        found = read_commits(self.events, self.attempts, self.group_of, self.storms, inline=inline)
+        if self.role == "client":
+            caller_knows.note_denials(self, found)
+        return found
 
     @cached_property
     def post(self) -> Post:

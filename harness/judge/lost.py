@@ -14,6 +14,7 @@ from sendtwice.fake_provider.contracts import Level
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge import weather
 from sendtwice.harness.judge.answers import finding
+from sendtwice.harness.judge.caller_knows import Knows, knows
 from sendtwice.harness.judge.classes import SUCCESS, parsed, pointer
 from sendtwice.harness.judge.facts import Attempt, Facts, Kin, Operation
 from sendtwice.harness.judge.finding import Finding
@@ -41,7 +42,11 @@ def undelivered(facts: Facts, group: str) -> list[Operation]:
     for person in declared:
         meant = [op for op in facts.groups[group] if person in op.recipients or person not in _all(facts, group)]
         mine = [a for op in meant for a in claims[op.name]]
-        if served.get(person, 0) < _promised(facts, mine, got=served.get(person, 0)):
+        got = served.get(person, 0)
+        promised = _promised(facts, mine, got=got)
+        if facts.role == "client":  # for which of several equal mails an attempt was made, nobody can say
+            promised = sum(bool(claims[op.name]) for op in meant)
+        if got < promised:
             lost += [op for op in meant if claims[op.name] and op not in lost]
     return lost
 
@@ -193,9 +198,14 @@ def _claims(facts: Facts, operation: str) -> list[Attempt]:
     mine = facts.attempts_for(operation)
     if facts.role == "client":
         told = [e for e in facts.about(facts.group_of(operation)) if e.kind is Kind.TOLD and e.operation == operation]
+        group = facts.group_of(operation)
+        alone = len(facts.groups.get(group, ())) < 2
+        if alone and any(knows(facts, a) is Knows.DONE for a in mine):
+            return []  # it only says what the API had told it
+        mine = facts.attempts_of(group)
         return mine if any(e.data["told"] == "sent" for e in told) else []
     if facts.role == "consumer":
-        return [a for a in mine if a.answered and 200 <= (a.status or 0) < 300]
+        return [a for a in mine if a.answered and 200 <= (a.status or 0) < 300 and a.vouched]
     return [
         a
         for a in mine

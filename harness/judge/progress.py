@@ -69,7 +69,7 @@ def _past_its_lease(facts: Facts, event: Event, operation: str, last: Attempt) -
     which some contracts call in progress for good.
     """
     lost, lease = facts.storms.last(last.start), facts.lease
-    if lost is None or lease is None or weather.handed_over(facts, facts.group_of(operation)):
+    if lost is None or lease is None or facts.elsewhere or weather.handed_over(facts, facts.group_of(operation)):
         return
     waited = event.at - lost[1]
     if facts.contract.lease.lasts.judged and not facts.clock_in_doubt:

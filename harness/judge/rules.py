@@ -36,7 +36,7 @@ _ALL = (
         MappingProxyType(
             {
                 "client": "Make the key once for each operation, before the retry loop; retry with the same bytes.",
-                "consumer": "Record the event's id in one atomic write before acting on it, and acknowledge repeats.",
+                "consumer": "Record the message by its own id in one atomic write before acting; acknowledge repeats.",
             }
         ),
     ),
@@ -119,6 +119,9 @@ _ALL = (
         "Every retry is told to wait, and nothing will ever happen.",
         "CONTRACTS rules R12, R38; WINDOWS 4",
         "Free the claim when a hand-over surely failed, and let a claim of a dead process lapse after its lease.",
+        MappingProxyType(
+            {"consumer": "Acknowledge an event that is done or that you do not want; refuse only what may come again."}
+        ),
     ),
     Rule(
         "status-as-declared",
@@ -178,6 +181,114 @@ _ALL = (
         "Let exactly one of those that meet win the claim, whatever the others are told.",
     ),
     Rule(
+        "unverified",
+        "An event whose signature does not fit, or is old, has no effect",
+        "Whoever knows the address of a webhook can write to it; the signature alone tells its provider from others, "
+        "and its time a new event from one that was recorded.",
+        "Standard Webhooks, 'Verifying webhooks'; CONTRACTS rule R41",
+        "Verify the signature over the raw body, with its time, before anything else is done with an event, and refuse "
+        "what does not fit.",
+    ),
+    Rule(
+        "one-key",
+        "All attempts of one operation carry one key",
+        "An attempt without a definite answer may have sent the mail; under another key the next one is a second mail.",
+        "Rasket, 'The common bug is calling crypto.randomUUID() inside the retry loop'; CONTRACTS C1, C4, C5, C25",
+        "Two attempts, two keys: make the key before the retry loop, and store it with the operation before the first "
+        "attempt.",
+    ),
+    Rule(
+        "same-request",
+        "What is sent again under a key is the same request",
+        "An API that compares takes the second one for other content and refuses it, and the caller learns nothing of "
+        "the first; one that does not compare sends what it likes.",
+        "Rasket, 'Build the payload once'; CONTRACTS C2, C24",
+        "Build the body once for each operation, before the retry loop, and send the same bytes each time: no new "
+        "time, template, order or boundary.",
+    ),
+    Rule(
+        "unkeyed-retry",
+        "What may be out already is not tried again without a key",
+        "Nothing guards a send without a key: if the first one was accepted, the second is another mail.",
+        "RFC 9110 section 9.2.2; CONTRACTS C3",
+        "Send a key with every attempt, the first one too; where the API takes none, stop at a lost answer and say "
+        "unknown.",
+    ),
+    Rule(
+        "usable-key",
+        "A key names one operation",
+        "An empty key guards nothing; a shared one, or a missing value made a text, makes one mail swallow another.",
+        "Rasket, invalid_idempotency_key; Stripe, no personal data in keys; CONTRACTS C17, C22",
+        "Make the key of the operation's own id, refuse to send when that is missing, and keep addresses out of it.",
+    ),
+    Rule(
+        "wait-for-first",
+        "Who is told that the first one is in progress waits for it",
+        "The first one may yet succeed: to call it a failure, or to hammer at it, helps nobody.",
+        "Postfleet, idempotency_in_progress; Rasket, concurrent_idempotent_requests; CONTRACTS C7, C9, C13",
+        "In progress is neither sent nor failed: ask again under the same key after a growing pause, and say unknown "
+        "in the end.",
+    ),
+    Rule(
+        "draft-retried",
+        "A draft that waits for a person is not sent again",
+        "It is stored and will leave when it is approved; under another key there are two to approve.",
+        "Postfleet, 'Approval changes the workflow, not the key'",
+        "Store the id of a pending send, report it as pending, and wait for its event or read its state.",
+    ),
+    Rule(
+        "retry-after",
+        "The next attempt begins when the time is over that the API asked for",
+        "A limit that is not kept is prolonged, and an API that is too busy stays so.",
+        "RFC 9110 section 10.2.3; CONTRACTS C11, C13",
+        "Read Retry-After, in seconds with or without a fraction and as a date, and sleep that long before the next "
+        "attempt.",
+    ),
+    Rule(
+        "should-retry",
+        "What an answer says of trying again is believed",
+        "The API knows what the status does not show: whether the same request can ever succeed.",
+        "Stripe, Stripe-Should-Retry; CONTRACTS C12",
+        "Let the header decide where there is one, before the status does.",
+    ),
+    Rule(
+        "bounded-retries",
+        "The number of attempts is bounded, over all layers",
+        "Three tries of an SDK, in three of a job, in three of a queue are 27: an outage makes a flood of them.",
+        "CONTRACTS C16, C23; Google, Site Reliability Engineering, chapter 22",
+        "Retry in one layer, with a limit that counts every attempt of the operation, and turn the SDK's own retries "
+        "off.",
+    ),
+    Rule(
+        "told",
+        "What is said of an operation is what became of it",
+        "Whoever hears 'not sent' asks for it again, and there are two mails; whoever hears 'sent' never does.",
+        "WINDOWS, 'Told and delivered are two axes'; Postfleet, delivery_outcome_unknown; CONTRACTS C19, C20",
+        "Report three outcomes: sent after a whole success answer, not sent after a refusal, unknown after anything "
+        "else that may have got through.",
+    ),
+    Rule(
+        "same-sender",
+        "All attempts of one operation come from one sender and go to one place",
+        "Another credential, account or region has its own keys: there the same key is a new one.",
+        "Adyen and Amazon EC2, keys by region; Svix, token rotation; CONTRACTS C15",
+        "Choose the host and the credential before the retry loop, and keep them until the outcome is known.",
+    ),
+    Rule(
+        "redirect",
+        "A redirect keeps the method, the key and the body, and stays with the origin",
+        "A follow-up without its key is an unguarded send; one to another origin shows that the key, and may be lost.",
+        "RFC 9110 sections 15.4.8 and 15.4.9; CONTRACTS C26",
+        "Follow 307 and 308 with the same method, headers and body, and no redirect to another origin.",
+    ),
+    Rule(
+        "gives-up",
+        "An attempt that is not answered is given up in time",
+        "A call without a timeout hangs for as long as the other side likes, and nobody retries or reports.",
+        "CONTRACTS C18",
+        "Give each attempt a timeout of its own, and treat its end as unknown: try again under the same key.",
+    ),
+    Rule(
         "expected",
         "What the scenario itself expects",
         "The scenario states more than the contract does.",
@@ -187,6 +298,24 @@ _ALL = (
 )
 
 RULES = {rule.id: rule for rule in _ALL}
+
+#: The rules that are held against the caller of a send API alone, and the one that it shares with the API.
+OF_CALLERS = (
+    "one-key",
+    "same-request",
+    "unkeyed-retry",
+    "usable-key",
+    "conflict",
+    "wait-for-first",
+    "draft-retried",
+    "retry-after",
+    "should-retry",
+    "bounded-retries",
+    "told",
+    "same-sender",
+    "redirect",
+    "gives-up",
+)
 
 
 def level(contract: Contract, rule: str) -> Level:

@@ -13,6 +13,8 @@ from sendtwice.harness.judge.storms import INSTANT, PATIENT
 _AMBIGUOUS = frozenset({408, 425, 500, 502, 504})
 #: Faults that end a connection before the provider's answer.
 _CUT_OFF = frozenset({Verb.RESET.value, Verb.CLOSE.value, Verb.LOSE.value, Verb.CUT.value})
+#: What a caller is told by one that its provider has failed.
+_FAILURES = frozenset({AnswerClass.FAILED, AnswerClass.UNKNOWN})
 #: What happens to a process as a whole.
 STORMS = (Kind.CRASH, Kind.STOP, Kind.PAUSE)
 
@@ -143,7 +145,7 @@ def trouble(
 
 def provider_failed(facts: Facts, groups: set[str], *, until: int | None, since: int = 0) -> bool:
     """Whether the provider failed these groups, or kept the target waiting until it gave up."""
-    if given_up(facts, groups, until=until, since=since):
+    if given_up(facts, groups, until=until, since=since) or _unseen(facts, groups, until=until, since=since):
         return True
     if facts.wires.calm(groups):
         return False
@@ -167,6 +169,25 @@ def provider_failed(facts: Facts, groups: set[str], *, until: int | None, since:
     return False
 
 
+def _unseen(facts: Facts, groups: set[str], *, until: int | None, since: int = 0) -> bool:
+    """Whether a provider of the target's own, which nobody watches, may have failed these groups.
+
+    A caller was told of a failure, and no success before it shows that the provider had taken the mail.
+    """
+    if not facts.elsewhere:
+        return False
+    for group in groups:
+        attempts = facts.attempts_of(group)
+        for failed in attempts:
+            end = failed.end or 0
+            told = failed.answered and failed.classes & _FAILURES and not failed.succeeded
+            if not told or end <= since or (until is not None and end > until):
+                continue
+            if not any(other.succeeded and other.before(failed) for other in attempts):
+                return True
+    return False
+
+
 def _out_of_store(facts: Facts, groups: set[str], *, since: int, until: int | None) -> bool:
     """Whether a store failed the target after ``since``, or one of these groups gave up on a message that was held."""
     return facts.storms.cut(since, until) or any(
@@ -177,6 +198,8 @@ def _out_of_store(facts: Facts, groups: set[str], *, since: int, until: int | No
 def uncertain(facts: Facts, operations: set[str], *, until: int | None) -> bool:
     """Whether an outcome of these operations may be unknown to the target (not merely refused)."""
     groups = {facts.group_of(operation) for operation in operations}
+    if _unseen(facts, groups, until=until):
+        return True
     if given_up(facts, groups, until=until) or _out_of_store(facts, groups, since=0, until=until):
         return True
     if facts.storms.between(0, float("inf") if until is None else until, *STORMS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 
@@ -38,6 +39,10 @@ class Launcher(Protocol):
 
     def ports(self, name: str | None = None) -> list[int]:
         """Return the ports of a process's replicas; by default of the process that answers requests."""
+
+
+#: Makes a launcher of the addresses that a target is told: ``provider_url``, ``webhook_secret``.
+MakeLauncher = Callable[[Mapping[str, str]], Launcher]
 
 
 class External:

@@ -28,7 +28,7 @@ from sendtwice.harness.launch.follow import Follower
 from sendtwice.harness.launch.networks import Network
 from sendtwice.harness.launch.process import free_port
 from sendtwice.harness.launch.readiness import last_words, until_ready
-from sendtwice.harness.target import Container
+from sendtwice.harness.target_running import Container
 
 #: The target itself, in names of processes.
 TARGET = "target"

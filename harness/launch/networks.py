@@ -14,7 +14,8 @@ from typing import Any
 from sendtwice.harness.errors import HarnessError
 from sendtwice.harness.launch.engine import Engine
 from sendtwice.harness.remote import is_loopback
-from sendtwice.harness.target import Container, Provider
+from sendtwice.harness.target import Provider
+from sendtwice.harness.target_running import Container
 
 #: The name by which a container knows this machine.
 HERE = "host.docker.internal"

@@ -25,7 +25,7 @@ from sendtwice.harness import placeholders
 from sendtwice.harness.errors import HarnessError, ScenarioError
 from sendtwice.harness.launch import family
 from sendtwice.harness.launch.readiness import last_words, until_ready
-from sendtwice.harness.target import Start, front_of
+from sendtwice.harness.target_running import Start, front_of
 
 
 class Surroundings(Protocol):
@@ -108,6 +108,12 @@ class Processes:
                 log.write_bytes(b"")  # an earlier run's words are not this one's
                 mark = f"{Path(self._scratch).name}.{name}"
                 self._running[name] = _Running(name, replica, spec, port, state, log, mark)
+
+    @property
+    def state(self) -> str:
+        """The file in which the process that answers requests may keep its state."""
+        front = front_of(self.specs)
+        return str(Path(self._scratch or "") / f"{front.name if front is not None else 'target'}.state")
 
     def ports(self, name: str | None = None) -> list[int]:
         """Return the ports of a process's replicas; by default of the process that answers requests."""

@@ -25,8 +25,11 @@ async def until_ready(
 ) -> None:
     """Return when ``url`` answers as ``ready`` says: a path that answers 2xx, or ``tcp``.
 
+    ``started``: a worker that listens nowhere is ready as soon as it runs.
     ``proxied``: what listens there is not the target itself. ``told`` hears of every answer that is not yet the one.
     """
+    if ready == "started":
+        return
     host = url.partition("://")[2]
     while True:
         try:

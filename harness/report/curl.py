@@ -51,6 +51,8 @@ def curl_lines(events: Sequence[Event], redactor: Redactor) -> list[str]:
     keys = {e.attempt: e.data.get("key") for e in events if e.kind is Kind.ATTEMPT}
     if not 1 <= len(requests) <= _MOST:
         return []
+    if not all(_request(event).get("url") for event in requests):
+        return []  # role client: the requests are the target's own
     for event, following in zip(requests, [*requests[1:], None], strict=True):
         end = ends.get(event.attempt)
         if end is None or end.data.get("outcome") != "answered":

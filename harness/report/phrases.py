@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sendtwice.harness.fault_words import BREAKS_OFF, GARBLED
+
 _ENDS = {
     "lost": "✂ answer of {who} lost",
     "hung-up": "✂ caller of {who} hung up (RST)",
@@ -23,6 +25,8 @@ _FAULTS = {
     ("provider.response", "lose"): "✂ the provider's answer is lost",
     ("client.request", "hold"): "⏸ the caller's request is held",
     ("client.response", "hold"): "⏸ the answer to the caller is held",
+    ("client.request", "garble"): "✂ {what} is answered with success and {argument}, and nothing is done",
+    ("webhook.response", "answer"): "✂ a gateway answers {argument} in the place of {what}",
 }
 _THINGS = {
     "client.request": "the caller's request",
@@ -43,7 +47,11 @@ _VERBS = {
     "close": "✂ the connection is closed (FIN) at {what}",
     "twice": "{what} comes twice",
     "answer": "✂ {what} is answered {argument}",
+    "garble": "✂ {what} comes with {argument}",
+    "drip": "⏸ {what} comes bit by bit, for {argument} s",
 }
+#: What there is of a message before it is whole.
+_STAGES = {"headers": "the head of {what}", "connect": "the connection of {what}"}
 
 
 def ending(outcome: str, data: Mapping[str, Any], *, requested: bool) -> tuple[str, str]:
@@ -60,15 +68,31 @@ def ending(outcome: str, data: Mapping[str, Any], *, requested: bool) -> tuple[s
 def fault(data: Mapping[str, Any]) -> str:
     """Return what a fault that fired did."""
     place, verb = str(data.get("place")), str(data.get("verb"))
-    template = _FAULTS.get((place, verb)) or _VERBS.get(verb)
-    if template is None:
-        return str(data.get("fault", f"{place}: {verb}"))
-    argument = data.get("argument")
-    shown = f"{argument:g}" if isinstance(argument, float) else str(argument)
+    told = str(data.get("fault", f"{place}: {verb}"))
+    argument, stage = data.get("argument"), str(data.get("stage"))
+    template = _VERBS.get(verb) if stage in _STAGES else _FAULTS.get((place, verb)) or _VERBS.get(verb)
     what = _THINGS.get(place, place).format(store=data.get("store", "the store"))
-    if data.get("stage") == "connect":
+    if breaks_off(data):
+        return f"✂ {what} breaks off {BREAKS_OFF[str(argument)]}"
+    if template is None:
+        return told
+    if stage == "connect" and place.startswith("store."):
         what = what.replace("message", "connection")
-    return template.format(what=what, argument=shown)
+    elif stage in _STAGES:
+        what = _STAGES[stage].format(what=what)
+    if argument == "after-answer":
+        return f"✂ the connection is closed (FIN) after {what}"
+    shown = f"{argument:g}" if isinstance(argument, float) else str(argument)
+    if verb == "garble":
+        shown = GARBLED.get(shown, shown)
+    # What else an answer says stands behind its status, in the fault's own words.
+    _, _, more = told.partition(f": answer {argument}") if verb == "answer" else ("", "", "")
+    return template.format(what=what, argument=shown) + more
+
+
+def breaks_off(data: Mapping[str, Any]) -> bool:
+    """Whether a fault lets the beginning of an answer through."""
+    return data.get("verb") == "lose" and data.get("place") == "client.response" and data.get("argument") in BREAKS_OFF
 
 
 def short(address: str) -> str:

@@ -21,7 +21,8 @@ from sendtwice.harness.redact import Redactor
 from sendtwice.harness.report.files import write_text
 from sendtwice.harness.result import ScenarioResult
 from sendtwice.harness.scenario import Scenario
-from sendtwice.harness.steps import Expect, HoldStep
+from sendtwice.harness.sends import Notify, Operate, Send
+from sendtwice.harness.steps import Expect, HoldStep, ParallelStep
 
 
 class SavedFailures:
@@ -91,7 +92,7 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
         value = getattr(scenario, name)
         if value:
             data[name] = " ".join(value.split()) if isinstance(value, str) else _Flow(value)
-    data["steps"] = [_step(step) for step in scenario.steps]
+    data["steps"] = [_step(step, scenario.role) for step in scenario.steps]
     if not scenario.expect.empty:
         data["expect"] = _expect(scenario.expect)
     if scenario.saved is not None:
@@ -99,7 +100,15 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
     return data
 
 
-def _step(step: BaseModel) -> Any:
+#: What is sent at the same instant without a word before it.
+_OWN: dict[str, type[BaseModel]] = {"client": Operate, "consumer": Notify}
+
+
+def _step(step: BaseModel, role: str) -> Any:
+    if isinstance(step, ParallelStep) and isinstance(step.parallel, list):
+        own = _OWN.get(role, Send)
+        words = [(type(item).__name__.lower(), item) for item in step.parallel]
+        return {"parallel": [_plain(item) if type(item) is own else {word: _plain(item)} for word, item in words]}
     field, info = next(iter(type(step).model_fields.items()))
     name, value = info.alias or field, getattr(step, field)
     if isinstance(step, HoldStep):
@@ -162,10 +171,13 @@ def _at(faults: list[FaultSpec]) -> Any:
 
 def _long(spec: FaultSpec) -> dict[str, Any]:
     found: dict[str, Any] = {"crossing": spec.crossing.value, spec.verb.value: spec.argument}
-    for name in ("of", "nth", "times", "stage", "label", "store", "message"):
+    for name in ("of", "nth", "times", "stage", "label", "store", "message", "location"):
         value = getattr(spec, name)
         if value != FaultSpec.model_fields[name].default:
             found[name] = value
+    if spec.retry_after is not None:
+        date = spec.retry_after.date
+        found["retry_after"] = spec.retry_after.after if date is None else {"date": date}
     return found
 
 

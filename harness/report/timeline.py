@@ -173,7 +173,8 @@ class _Story:
         if event.seq != seqs[0]:
             return None
         to = ", ".join(map(short, self._recipients[commit]))
-        shape = f"mail {{who}}{_braced(self._of(event))} to {_braced(to)} committed"
+        how = "counted" if event.data.get("counted") else "committed"
+        shape = f"mail {{who}}{_braced(self._of(event))} to {_braced(to)} {how}"
         return self.line(event, "provider", shape, str(self._mails[commit]), seqs=seqs)
 
     def provider_answer(self, event: Event) -> Line:
@@ -205,8 +206,9 @@ class _Story:
 
     def fired(self, event: Event) -> Line | None:
         place, verb = str(event.data.get("place")), str(event.data.get("verb"))
-        # A lost message is told by the ending of its attempt.
-        if verb == "lose" and place.startswith("client.") and self._is_lost(event):
+        # A lost message is told by the ending of its attempt; how a caller of ours lost it is said there too.
+        own = event.attempt is not None or not phrases.breaks_off(event.data)
+        if verb == "lose" and place.startswith("client.") and own and self._is_lost(event):
             return None
         whose = event.attempt if place.startswith("client") else event.operation if self._several else None
         text = phrases.fault(event.data)
@@ -268,6 +270,11 @@ class _Story:
 
     # -- the scenario itself --------------------------------------------------------------------------------
 
+    def asked(self, event: Event) -> Line:
+        again = f" ({event.attempt})" if event.attempt not in (None, event.operation) else ""
+        known = f"  id={short_key(event.data['id'])}" if event.data.get("id") else ""
+        return self.line(event, "target", f"is asked to perform {event.operation}{again}{known}")
+
     def call(self, event: Event) -> Line:
         status = event.data.get("status")
         name = event.data.get("name") or event.data.get("call") or ""
@@ -318,6 +325,7 @@ _TELLERS = {
     Kind.ATTEMPT: _Story.attempt,
     Kind.CLIENT_REQUEST: _Story.request,
     Kind.ENDED: _Story.ended,
+    Kind.ASKED: _Story.asked,
     Kind.TOLD: _Story.told,
     Kind.PROVIDER_REQUEST: _Story.hand_over,
     Kind.PROVIDER_RESPONSE: _Story.provider_answer,
