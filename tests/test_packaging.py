@@ -1,5 +1,6 @@
 """The wheel: all under one name, with data and types, beside a project that has its own `harness`."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -164,9 +166,79 @@ def test_every_module_of_the_wheel_can_be_imported(installed: Installed) -> None
 
 
 def test_a_strict_consumer_finds_the_types(installed: Installed) -> None:
-    (installed.project / "good.py").write_text("import sendtwice\n\nversion: str = sendtwice.__version__\n")
+    (installed.project / "good.py").write_text(
+        "import sendtwice\n\nversion: str = sendtwice.__version__\n\n\n"
+        "def twice(api: sendtwice.SendApi, op: sendtwice.Operation) -> bool:\n"
+        "    api.lose('client.response', attempt=1, to=op.to)\n"
+        "    return api.deliveries == len(api.mails) and api.keys[0] == op.id\n"
+    )
     (installed.project / "bad.py").write_text("import sendtwice\n\nversion: int = sendtwice.__version__\n")
     mypy = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(installed.python)]
 
     assert "Success" in run(*mypy, "good.py", cwd=installed.project)
     assert "[assignment]" in run(*mypy, "bad.py", cwd=installed.project, ok=False)
+
+
+_MAILER = """
+import uuid
+
+import httpx
+
+
+def send_receipt(client, order_id, to, flawed):
+    mail = {"from": "shop@x.test", "to": [to], "subject": f"Order {order_id}", "text": "Thank you."}
+    for _ in range(3):
+        key = str(uuid.uuid4()) if flawed else f"receipt-{order_id}"
+        headers = {"Authorization": "Bearer re_123", "Idempotency-Key": key}
+        try:
+            answer = client.post("/emails", json=mail, headers=headers)
+        except httpx.TransportError:
+            continue
+        return answer.raise_for_status().json()["id"]
+"""
+_TEST = """
+import httpx
+import pytest
+from mailer import send_receipt
+
+pytestmark = [pytest.mark.sendtwice(contract="resend"), pytest.mark.parametrize("flawed", [False, True])]
+
+
+@pytest.mark.parametrize("way", ["sockets", "in-process"])
+def test_by_hand(send_api, way, flawed):
+    transport = send_api.transport if way == "in-process" else None
+    send_api.lose("client.response", attempt=1)
+    with httpx.Client(base_url=send_api.url, transport=transport) as client:
+        send_receipt(client, "1042", "a@x.test", flawed)
+    assert send_api.deliveries == 1
+
+
+@pytest.mark.sendtwice(scenarios="client.response-lost")
+def test_scenarios(sendtwice, flawed):
+    @sendtwice.operate
+    def _(op):
+        with httpx.Client(base_url=sendtwice.url) as client:
+            send_receipt(client, op.id, op.to, flawed)
+"""
+
+
+def test_ten_lines_of_pytest_in_a_fresh_project_catch_a_lost_answer(installed: Installed, tmp_path: Path) -> None:
+    (installed.project / "mailer.py").write_text(_MAILER)
+    (installed.project / "test_receipts.py").write_text(_TEST)
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # what else is installed here takes seconds
+    report = tmp_path / "report.xml"
+    command = [installed.python, "-m", "pytest", "-q", "-p", "sendtwice", f"--junitxml={report}", "test_receipts.py"]
+    done = subprocess.run(
+        [*map(str, command)], cwd=installed.project, env=environment, capture_output=True, text=True, check=False
+    )
+
+    cases = {case.attrib["name"]: case for case in ET.parse(report).iter("testcase")}
+    assert len(cases) == 6, done.stdout
+    for name, case in cases.items():
+        failure = case.find("failure")
+        assert case.find("error") is None, done.stdout
+        assert (failure is not None) is ("True" in name), done.stdout
+        text = "" if failure is None else str(failure.text)
+        assert failure is None or "2 mails were delivered" in text or "assert 2 == 1" in text
+    in_process = next(case for name, case in cases.items() if "True" in name and "in-process" in name)
+    assert float(in_process.attrib["time"]) < 1

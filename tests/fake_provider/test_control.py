@@ -17,6 +17,8 @@ from tests.fake_provider.consumer import consumer
 from tests.fake_provider.kit import Scripted, Wire, body_for, get, message, post, provider, run
 
 EMAILS = "/emails"
+REQUEST, RESPONSE = {"crossing": "client.request"}, {"crossing": "client.response"}
+ANSWER = {"crossing": "client.request", "fault": {"answer": 503}}
 
 
 def keyed(key: str) -> dict[str, str]:
@@ -148,6 +150,85 @@ def test_a_fault_is_put_on_the_wire_and_says_when_it_fired() -> None:
     run(play())
 
 
+@pytest.mark.parametrize(
+    ("retry_after", "shown", "form"),
+    [
+        (2, ", retry after 2 s", r"2"),
+        (0.5, ", retry after 0.5 s", r"0\.5"),
+        ({"date": 2}, " s (a date)", r"\w+, .* GMT"),
+    ],
+)
+def test_an_answer_can_ask_its_caller_to_wait(retry_after: Any, shown: str, form: str) -> None:
+    async def play() -> None:
+        async with provider("resend", edge="client") as fake:
+            given = {"crossing": "client.request", "fault": {"answer": "rate_limited"}, "retry_after": retry_after}
+            assert (await control(fake, "faults", given)).json()["fault"].endswith(shown)
+            answer = await post(fake, EMAILS, body_for("resend"))
+            assert answer.status_code == 429
+            assert re.fullmatch(form, answer.headers["retry-after"])
+            assert fake.ledger.commits == 0
+
+    run(play())
+
+
+def test_an_answer_can_send_its_caller_on_and_say_anything_else() -> None:
+    async def play() -> None:
+        async with provider("resend", edge="client") as fake:
+            fault = {"crossing": "client.response", "fault": {"answer": 308}}
+            answers = []
+            for more in (
+                {"location": "other", "headers": {"X-Cache": "miss"}, "body": {"message": "moved"}},
+                {"location": "same", "headers": {"content-type": "text/plain"}, "body": "moved"},
+            ):
+                await control(fake, "faults", fault | more)
+                answers.append(await post(fake, EMAILS, body_for("resend")))
+            other, same = answers
+            assert (other.status_code, fake.ledger.commits) == (308, 2)
+            assert other.headers["location"] == fake.url.replace("127.0.0.1", "localhost") + EMAILS
+            assert (other.headers["x-cache"], other.json()) == ("miss", {"message": "moved"})
+            assert same.headers["location"] == fake.url + EMAILS
+            assert (same.headers["content-type"], same.text) == ("text/plain", "moved")
+
+    run(play())
+
+
+def test_a_body_that_cannot_be_written_is_refused_before_it_is_needed() -> None:
+    async def play() -> None:
+        async with provider("resend", edge="client") as fake:
+            wire = await Wire.to(fake)
+            await wire.send(message(ANSWER | {"body": "\ud800"}, path="/_sendtwice/faults"))
+            status, said = await wire.answer()
+            assert (status, b"body must be text that UTF-8 can write" in said) == (422, True)
+            wire.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    ("place", "fault", "status", "commits"),
+    [
+        ("client.request", {"garble": "empty"}, 200, 0),
+        ("client.response", {"garble": "html"}, 200, 1),
+        ("client.response", {"drip": 0.02}, 200, 1),
+        ("client.response", {"close": "after-answer"}, 200, 1),
+        ("client.response", {"lose": "in-chunks"}, None, 1),
+    ],
+)
+def test_every_form_of_an_answer_can_be_asked_for(place: str, fault: Any, status: int | None, commits: int) -> None:
+    async def play() -> None:
+        async with provider("resend", edge="client") as fake:
+            described = (await control(fake, "openapi.json")).json()
+            _fits(described, {"crossing": place, "fault": fault}, described["components"]["schemas"]["Fault"])
+            assert (await control(fake, "faults", {"crossing": place, "fault": fault})).status_code == 201
+            try:
+                told: int | None = (await post(fake, EMAILS, body_for("resend"))).status_code
+            except httpx.ReadError:
+                told = None
+            assert (told, fake.ledger.commits) == (status, commits)
+
+    run(play())
+
+
 def test_a_hold_is_released_by_its_label() -> None:
     async def play() -> None:
         async with provider() as fake:
@@ -266,6 +347,48 @@ def test_a_reset_forgets_keys_faults_and_what_was_seen_while_numbers_go_on() -> 
         ),
         (
             "faults",
+            RESPONSE | {"fault": {"lose": "in-chunk"}},
+            "lose takes before-answer, first-byte, in-body or in-chunks",
+        ),
+        ("faults", REQUEST | {"fault": {"close": "after-answer"}}, "there is no answer at client.request; write close"),
+        ("faults", RESPONSE | {"fault": {"close": "after"}}, "close takes nothing, or after-answer"),
+        ("faults", RESPONSE | {"fault": "garble"}, "garble takes html, empty, half or gzip, not None"),
+        ("faults", RESPONSE | {"fault": {"garble": "xml"}}, "garble takes html, empty, half or gzip, not 'xml'"),
+        ("faults", RESPONSE | {"fault": {"drip": -1}}, "drip takes seconds, not -1"),
+        ("faults", REQUEST | {"fault": {"drip": 1}}, "client.request cannot be hit by drip"),
+        ("faults", REQUEST | {"fault": {"garble": "half"}, "stage": "headers"}, "at stage headers the message is not"),
+        (
+            "faults",
+            REQUEST | {"fault": "reset", "retry_after": 1},
+            'retry_after is a part of an answer; write "fault":',
+        ),
+        ("faults", RESPONSE | {"fault": {"garble": "html"}, "body": ""}, "body is a part of an answer"),
+        (
+            "faults",
+            ANSWER | {"stage": "headers", "headers": {}},
+            "at stage headers an answer is a bare status; leave head",
+        ),
+        ("faults", ANSWER | {"retry_after": 0}, "retry_after must be seconds, more than 0 and at most a day, or"),
+        ("faults", ANSWER | {"retry_after": True}, 'or {"date": SECONDS}, not True'),
+        ("faults", ANSWER | {"retry_after": "soon"}, "retry_after must be seconds"),
+        ("faults", ANSWER | {"retry_after": {"date": 90_000}}, "retry_after must be seconds"),
+        ("faults", ANSWER | {"retry_after": {"day": 1}}, "retry_after must be seconds"),
+        ("faults", ANSWER | {"location": "https://example.test"}, "location must be same or other (the origin), not"),
+        ("faults", ANSWER | {"location": ["same"]}, "location must be same or other"),
+        ("faults", ANSWER | {"headers": ["X-A: 1"]}, "headers must be an object of names and texts"),
+        ("faults", ANSWER | {"headers": {"X-A": 1}}, "headers must be an object of names and texts"),
+        ("faults", ANSWER | {"headers": {"X A": "1"}}, "'X A' is no header name"),
+        ("faults", ANSWER | {"headers": {"X-A": "1\r\nX-B: 2"}}, "the header X-A must be one line of Latin-1 text"),
+        ("faults", ANSWER | {"headers": {"X-A": "日本"}}, "the header X-A must be one line of Latin-1 text"),
+        ("faults", ANSWER | {"headers": {"content-length": "9"}}, "content-length is written by the wire itself"),
+        (
+            "faults",
+            ANSWER | {"retry_after": 1, "headers": {"Retry-After": "2"}},
+            "Retry-After is said twice, in headers and as retry_after; keep one",
+        ),
+        ("faults", ANSWER | {"body": 1}, "body must be text, or an object that is sent as JSON, not 1"),
+        (
+            "faults",
             {"crossings": "provider.request"},
             "'crossings' is not a field here; did you mean 'crossing'?",
         ),
@@ -277,8 +400,11 @@ def test_a_reset_forgets_keys_faults_and_what_was_seen_while_numbers_go_on() -> 
     ],
 )
 def test_a_mistake_is_answered_with_one_sentence(what: str, given: Any, sentence: str) -> None:
+    elsewhere = "must be provider.request" in sentence
+    client = isinstance(given, dict) and str(given.get("crossing")).startswith("client.") and not elsewhere
+
     async def play() -> None:
-        async with provider() as fake:
+        async with provider(edge="client" if client else "provider") as fake:
             answer = await control(fake, what, given)
             assert answer.status_code == 422
             error = answer.json()["error"]
@@ -464,6 +590,7 @@ def test_the_clock_makes_events_due_and_a_reset_forgets_them() -> None:
         ("webhooks/redeliver", {}, "say which"),
         ("webhooks/redeliver", {"event_id": 1}, "event_id must be text, not 1"),
         ("faults", {"crossing": "webhook.response", "fault": "reset"}, "webhook.response cannot be hit by reset"),
+        ("faults", {"crossing": "webhook.response", "fault": {"answer": "conflict"}}, "answers with a status"),
         ("faults", {"crossing": "webhook.request", "fault": "lose", "stage": "connect"}, "has no stages"),
         ("faults", {"crossing": "webhook.request", "fault": {"lose": "in-body"}}, "is lost as a whole"),
     ],

@@ -96,6 +96,82 @@ def test_an_answer_lost_at_its_first_byte_is_one_byte_and_a_reset() -> None:
     run(play())
 
 
+def test_an_answer_lost_in_its_chunks_has_half_a_body_and_no_last_chunk() -> None:
+    async def play() -> None:
+        async with provider("resend", edge="client") as fake:
+            fake.faults.arm(Fault(Place.CLIENT_RESPONSE, Verb.LOSE, "in-chunks"))
+            wire = await Wire.to(fake)
+            await wire.send(message())
+            data, ending = await wire.rest()
+            head, _, chunk = data.partition(b"\r\n\r\n")
+            assert (head[:13], ending) == (b"HTTP/1.1 200 ", "rst")
+            assert b"transfer-encoding: chunked" in head.lower()
+            assert b"content-length" not in head.lower()
+            size, _, body = chunk.partition(b"\r\n")
+            assert body.startswith(b'{"id":')
+            assert len(body) == int(size, 16) + len(b"\r\n")
+            assert fake.ledger.commits == 1
+            wire.close()
+
+    run(play())
+
+
+def test_a_connection_can_end_right_after_a_whole_answer_that_promised_to_keep_it() -> None:
+    async def play() -> None:
+        async with provider("resend", edge="client") as fake:
+            fake.faults.arm(Fault(Place.CLIENT_RESPONSE, Verb.CLOSE, "after-answer"))
+            wire = await Wire.to(fake)
+            await wire.send(message())
+            data, ending = await wire.rest()
+            head, _, body = data.partition(b"\r\n\r\n")
+            assert (json.loads(body).keys(), ending) == ({"id"}, "fin")
+            assert b"connection:" not in head.lower()
+            assert fake.ledger.commits == 1
+            # The whole answer was given, and the attempt says so.
+            (attempt,) = fake.control.attempts.since(0)
+            assert (attempt.status, attempt.sent) == (200, True)
+            wire.close()
+
+    run(play())
+
+
+def test_an_answer_that_drips_comes_bit_by_bit_in_its_time_and_whole() -> None:
+    async def play() -> None:
+        async with provider("resend", edge="client") as fake:
+            fake.faults.arm(Fault(Place.CLIENT_RESPONSE, Verb.DRIP, 0.3))
+            wire = await Wire.to(fake)
+            begun = time.monotonic()
+            await wire.send(message())
+            data, times = b"", []
+            while not data.endswith(b"}"):
+                data += await wire.recv()
+                times.append(time.monotonic() - begun)
+            assert fake.ledger.commits == 1
+            assert len(times) >= 5  # pieces that come at once are read at once on a busy machine
+            assert times[0] < 0.3 <= times[-1]
+            # The connection goes on, and the next answer comes at once.
+            await wire.send(message())
+            assert (await wire.answer())[0] == 200
+            wire.close()
+
+    run(play())
+
+
+def test_who_does_not_wait_for_the_end_of_a_drip_was_not_answered() -> None:
+    async def play() -> None:
+        async with provider("resend", edge="client") as fake:
+            fake.faults.arm(Fault(Place.CLIENT_RESPONSE, Verb.DRIP, 0.2))
+            wire = await Wire.to(fake)
+            await wire.send(message())
+            assert (await wire.recv())[:1] == b"H"
+            wire.close()
+            await fake.endpoint.idle()
+            (attempt,) = fake.control.attempts.since(0)
+            assert (attempt.status, attempt.sent, fake.ledger.commits) == (200, False, 1)
+
+    run(play())
+
+
 def test_a_request_that_is_cut_on_its_way_to_the_api_has_no_effect() -> None:
     async def play() -> None:
         async with provider("resend", edge="client") as fake:

@@ -32,7 +32,8 @@ def read(pieces: list[bytes], answer: Response = ANSWER) -> Read:
     def part(ask: object) -> object:
         assert callable(ask)
         while (got := ask()) is Missing.MORE:
-            assert messages.interim == b"" or b" 100 " in messages.interim
+            interim = messages.interim  # it is said once
+            assert interim == b"" or b" 100 " in interim
             messages.receive(next(left))
         return got
 

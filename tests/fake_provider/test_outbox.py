@@ -370,6 +370,16 @@ def test_an_ack_that_is_lost_makes_a_duplicate_with_the_same_id() -> None:
     run(play())
 
 
+def test_a_gateway_that_answers_for_the_consumer_makes_a_duplicate_with_the_same_id() -> None:
+    async def play() -> None:
+        async with consumer() as to, sender(to, schedule=(0.0,)) as one:
+            one.faults.arm(Fault(Place.WEBHOOK_RESPONSE, Verb.ANSWER, 502))
+            event = await one.until(one.happen(), EventState.DELIVERED)
+            assert ([got.id for got in to.got], event.attempts) == ([event.id] * 2, 2)
+
+    run(play())
+
+
 def test_an_event_that_is_sent_twice_is_one_attempt() -> None:
     async def play() -> None:
         async with consumer() as to, sender(to) as one:

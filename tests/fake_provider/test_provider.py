@@ -34,6 +34,21 @@ def test_an_answer_is_lost_once_and_the_retry_ends_well(edge: Any) -> None:
     run(play())
 
 
+@pytest.mark.parametrize("edge", ["provider", "client"])
+def test_an_answer_breaks_off_once_after_its_status_and_the_retry_ends_well(edge: Any) -> None:
+    async def play() -> None:
+        async with provider("resend", edge=edge) as fake, httpx.AsyncClient(trust_env=False) as client:
+            body, headers = body_for("resend", to="response-cut@fault.test"), {"Idempotency-Key": "k"}
+            async with client.stream("POST", fake.url + EMAILS, json=body, headers=headers) as answer:
+                assert answer.status_code == 200
+                with pytest.raises(httpx.ReadError):
+                    await answer.aread()
+            assert (await to(fake, "response-cut")).status_code == 200
+            assert fake.ledger.commits == 1
+
+    run(play())
+
+
 @pytest.mark.parametrize(
     ("name", "first", "second", "commits"),
     [
@@ -69,7 +84,10 @@ def test_a_recipient_asks_for_approval(name: str) -> None:
     ("name", "said"),
     [
         ("respnse-lost", "did you mean response-lost@fault.test? known: slow, response-lost,"),
-        ("nothing_special", "known: slow, response-lost, unknown-outcome, busy, server-error, pending, refused."),
+        (
+            "nothing_special",
+            "known: slow, response-lost, response-cut, unknown-outcome, busy, server-error, pending, refused.",
+        ),
         ("pending", "The contract resend declares no pending answer"),
     ],
 )

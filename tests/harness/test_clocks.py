@@ -634,5 +634,5 @@ def test_a_clients_program_is_started_for_each_operation(tmp_path: Path) -> None
         load(str(path))
     assert str(caught.value) == (
         f"{path}: target.clock.kind: 'faketime' moves the clock of a process here; a client's program is started for "
-        "each operation, and its clock is moved by http or command"
+        "each operation, and its clock is moved by restart, http or command"
     )

@@ -26,7 +26,8 @@ from sendtwice.harness.launch.container import Containers
 from sendtwice.harness.launch.engine import Engine
 from sendtwice.harness.launch.networks import Network
 from sendtwice.harness.settings import RunSettings
-from sendtwice.harness.target import Container, Provider, load
+from sendtwice.harness.target import Provider, load
+from sendtwice.harness.target_running import Container
 from tests import engine as engines
 from tests.engine import docker
 from tests.support import ROOT, missing, require

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import io
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,10 @@ import jsonschema_rs
 import pytest
 from click.testing import CliRunner
 
-from sendtwice.fake_provider import connections, webhook_wire
+from sendtwice.fake_provider import altered, connections, webhook_wire
 from sendtwice.fake_provider import http as endpoint
 from sendtwice.fake_provider.connections import Connection
-from sendtwice.fake_provider.faults import STAGED, VERBS, Armed, Verb
+from sendtwice.fake_provider.faults import GARBLES, STAGED, VERBS, Armed, Verb
 from sendtwice.fake_provider.http import Endpoint
 from sendtwice.harness import doctor
 from sendtwice.harness.cli import main
@@ -57,10 +60,31 @@ def test_there_is_a_probe_for_every_fault_of_every_crossing_with_every_argument(
             assert any(what.startswith(f"{place}: {verb}") for what in probed), (place, verb)
         for stage in STAGED.get(place, ()):
             assert f"{place} ({stage}): reset" in probed
+    on = {where: {row.what for row in report.faults if row.where == where} for where in doctor.WIRES}
     for argument in ("before-answer", "first-byte", "in-body"):
         for where in ("served API", "proxy", "our caller"):
-            assert any(row.where == where and row.what == f"client.response: lose {argument}" for row in report.faults)
+            assert f"client.response: lose {argument}" in on[where]
+    for where in ("served API", "proxy"):
+        assert {"client.response: lose in-chunks", "client.response: close after-answer"} <= on[where]
+        for crossing in ("client.request", "client.response"):
+            assert {f"{crossing}: garble {how}" for how in GARBLES} <= on[where]
+            assert {f"{crossing}: answer 503, {more}" for more in SAID} <= on[where]
+            assert {f"{crossing}: answer 307, to {which} origin" for which in ("the same", "another")} <= on[where]
     assert {"pause (SIGSTOP)", "resume (SIGCONT)", "crash (SIGKILL)"} <= probed
+
+
+SAID = (
+    "retry after 2 s",
+    "retry after 0.5 s",
+    "retry after 2 s (a date)",
+    "with headers and a body of its own",
+)
+
+
+def test_what_only_a_server_can_do_to_an_answer_is_not_looked_for_where_we_call(report: doctor.Report) -> None:
+    ours = {row.what for row in report.faults if row.where in ("our caller", "our webhooks", "the API's events")}
+    assert ours
+    assert not [what for what in ours if any(word in what for word in ("garble", "drip", "in-chunks", "after"))]
 
 
 def test_requests_of_the_same_instant_are_seen_to_overlap(report: doctor.Report) -> None:
@@ -76,6 +100,51 @@ def test_requests_of_the_same_instant_are_seen_to_overlap(report: doctor.Report)
 
 
 # --- What is broken is found ---------------------------------------------------------------------------------------
+
+
+def an_answer_that_is_not_changed(patch: Patch) -> None:
+    patch.setattr(endpoint, "altered", lambda response, *_, **__: response)
+
+
+def half_a_second_of_patience(patch: Patch) -> None:
+    """Dates are rounded down, so that they ask for less than was meant."""
+
+    def formatted(seconds: float, **_: bool) -> str:
+        return formatdate(seconds - 1, usegmt=True)
+
+    patch.setattr(altered, "formatdate", formatted)
+
+
+def gzip_that_can_be_read(patch: Patch) -> None:
+    real = gzip.compress
+    patch.setattr(gzip, "compress", lambda body: real(body) * 2)
+
+
+def chunks_with_a_last_one(patch: Patch) -> None:
+    patch.setattr(endpoint, "chunked", lambda response: altered.chunked(response) + b"0\r\n\r\n")
+
+
+def chunks_of_everything(patch: Patch) -> None:
+    patch.setattr(endpoint, "chunked", lambda response: altered.chunked(replace(response, body=response.body * 2)))
+
+
+def a_drip_at_once(patch: Patch) -> None:
+    patch.setattr(endpoint, "_DROPS", 1)
+
+
+def a_connection_that_ends_after_it(patch: Patch) -> None:
+    real = Endpoint._drip
+
+    async def drip(self: Endpoint, connection: Connection, *said: Any) -> bool:
+        await real(self, connection, *said)
+        connection.close()
+        return False
+
+    patch.setattr(Endpoint, "_drip", drip)
+
+
+def an_origin_that_is_not_another(patch: Patch) -> None:
+    patch.setattr(altered, "_host", lambda request, **_: request.header("host"))
 
 
 def _closes(transport: Any) -> None:
@@ -127,6 +196,7 @@ def _goes_on(_: Connection, __: Armed) -> bool:
 
 def half_a_delay(patch: Patch) -> None:
     real = Endpoint._stopped
+    patch.setattr(rows, "DELAY", 0.2)  # half of it is not made up for by a machine that is busy
 
     async def stopped(self: Endpoint, connection: Connection, armed: Armed) -> bool:
         if armed.fault.verb is not Verb.DELAY:
@@ -182,10 +252,59 @@ def an_effect_before_its_request(patch: Patch) -> None:
             "something came while it was held, one effect; let go: 200, one effect",
         ),
         ("served API", an_answer_that_stops, "a plain exchange", "TimeoutError"),
-        ("served API", half_a_delay, "client.request: delay 0.03", "no effect before it; only 0.0"),
+        ("served API", half_a_delay, "client.request: delay 0.2", "no effect before it; only 0.1"),
         ("served API", once_for_twice, "client.request: twice", "200, one effect"),
         ("proxy", once_for_twice, "client.request: twice", "200, one effect"),
         ("fake provider", an_effect_before_its_request, "provider.request: close", "FIN after 0 bytes, one effect"),
+        ("served API", an_effect_before_its_request, "client.request: garble html", "200, one effect: a page of HTML"),
+        *(
+            (where, an_answer_that_is_not_changed, f"client.response: garble {how}", "200, one effect: whole JSON")
+            for where, how in (("served API", "html"), ("served API", "empty"), ("served API", "half"))
+        ),
+        ("proxy", an_answer_that_is_not_changed, "client.response: garble gzip", "200, one effect: whole JSON"),
+        *(
+            ("served API", an_answer_that_is_not_changed, f"client.request: answer 503, {more}", "503, no effect, ")
+            for more in SAID
+        ),
+        (
+            "served API",
+            half_a_second_of_patience,
+            "client.request: answer 503, retry after 2 s (a date)",
+            "503, no eff",
+        ),
+        ("served API", gzip_that_can_be_read, "client.response: garble gzip", "200, one effect: the whole of its gzip"),
+        (
+            "served API",
+            chunks_with_a_last_one,
+            "client.response: lose in-chunks",
+            "RST after 23 of 45 bytes in chunks, and",
+        ),
+        ("proxy", chunks_with_a_last_one, "client.response: lose in-chunks", "RST after 7 of 13 bytes in chunks, and"),
+        (
+            "fake provider",
+            chunks_of_everything,
+            "provider.response: lose in-chunks",
+            "RST after 45 of 45 bytes in chunks",
+        ),
+        ("served API", rst_for_fin, "client.response: close after-answer", "RST after 114 bytes, one effect"),
+        (
+            "served API",
+            a_drip_at_once,
+            "client.response: drip 0.03",
+            "0.03 s late or more, in one piece: 200, one effect",
+        ),
+        (
+            "served API",
+            a_connection_that_ends_after_it,
+            "client.response: drip 0.03",
+            "0.03 s late or more, bit by bit: 200, one effect, then FIN",
+        ),
+        (
+            "proxy",
+            an_origin_that_is_not_another,
+            "client.request: answer 307, to another origin",
+            "307, no effect, Location: http://x/emails",
+        ),
     ],
 )
 def test_a_fault_that_is_broken_where_we_answer_is_found(
@@ -204,8 +323,8 @@ def test_the_byte_that_a_lost_answer_may_give_is_counted(monkeypatch: Patch) -> 
         self._transport.write(data if len(data) > 1 else data * 2)
 
     monkeypatch.setattr(Connection, "write", generous)
-    (wrong,) = [row for row in looked("served API") if row.state is State.WRONG]
-    assert (wrong.what, wrong.seen) == ("client.response: lose first-byte", "RST after 2 bytes, one effect")
+    wrong = {row.what: row.seen for row in looked("served API") if row.state is State.WRONG}
+    assert wrong == {"client.response: lose first-byte": "RST after 2 bytes, one effect"}
 
 
 def _wire_closes(self: Wire) -> None:

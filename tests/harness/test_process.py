@@ -19,7 +19,8 @@ from sendtwice.fake_provider.documents import BadFileError
 from sendtwice.harness.errors import HarnessError, ScenarioError
 from sendtwice.harness.launch import family
 from sendtwice.harness.launch.process import Processes
-from sendtwice.harness.target import Start, load
+from sendtwice.harness.target import load
+from sendtwice.harness.target_running import Start
 from tests.support import require
 
 #: Answers with its number, its process and those of its children. The words after it say what it is like.

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import time
 
 import pytest
 
 from sendtwice.fake_provider.faults import Fault, Place, Verb
+from sendtwice.harness.doctor.answers import in_words
 from sendtwice.harness.doctor.peers import RawServer, status
 from tests.fake_provider.kit import body_for, message, provider, run
-from tests.harness.proxies import ANSWER, Api, ask, attempts, proxy, request_of, through, to
+from tests.harness.proxies import ANSWER, Api, answer_of, ask, attempts, control, proxy, request_of, through, to
 
 REQUEST, RESPONSE = Place.CLIENT_REQUEST, Place.CLIENT_RESPONSE
+IN_CHUNKS = b'HTTP/1.1 200 \r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"id":\r\n'
+#: Answers of an upstream that are no plain JSON with a length.
+CHUNKS = answer_of(
+    b'6\r\n{"id":\r\n5\r\n "a"}\r\n0\r\nX-Sum: 1\r\n\r\n', "Transfer-Encoding: chunked", "Trailer: X-Sum"
+)
+PACKED = gzip.compress(b'{"id": "a"}', mtime=0)
+ZIPPED = answer_of(PACKED, "content-encoding: gzip", f"Content-Length: {len(PACKED)}", "Via: a", "Via: b")
 
 
 @pytest.mark.parametrize(
@@ -25,6 +34,7 @@ REQUEST, RESPONSE = Place.CLIENT_REQUEST, Place.CLIENT_RESPONSE
         (RESPONSE, Verb.LOSE, "before-answer", "RST", b"", 1),
         (RESPONSE, Verb.LOSE, "first-byte", "RST", ANSWER[:1], 1),
         (RESPONSE, Verb.LOSE, "in-body", "RST", ANSWER[:-6], 1),
+        (RESPONSE, Verb.LOSE, "in-chunks", "RST", IN_CHUNKS, 1),
         (RESPONSE, Verb.RESET, None, "RST", b"", 1),
         (RESPONSE, Verb.CLOSE, None, "FIN", b"", 1),
         (RESPONSE, Verb.CUT, 0, "RST", b"", 1),
@@ -116,6 +126,117 @@ def test_another_answer_stands_for_the_effect_or_hides_it(place: Place, arrived:
             await caller.send(request_of())  # the connection goes on
             assert await caller.message() == ANSWER
             caller.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize(("place", "arrived"), [(REQUEST, 0), (RESPONSE, 1)])
+@pytest.mark.parametrize(
+    ("how", "body"), [("html", "a page of HTML"), ("empty", "an empty body"), ("half", "half of its JSON")]
+)
+def test_a_whole_answer_can_say_nothing(place: Place, arrived: int, how: str, body: str) -> None:
+    async def play() -> None:
+        async with Api() as api, proxy(api) as standing:
+            standing.faults.arm(Fault(place, Verb.GARBLE, how))
+            caller = await to(standing)
+            await caller.send(request_of())
+            answer = await caller.message()
+            assert (status(answer), in_words(answer)) == (200, body)
+            assert len(api.requests) == arrived
+            await caller.send(request_of())  # the connection goes on
+            assert await caller.message() == ANSWER
+            caller.close()
+            first, second = await attempts(standing)
+            assert (first["faults"], first["sent"], second["sent"]) == ([f"{place}: garble {how}"], True, True)
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    ("upstream", "how", "fields", "body"),
+    [
+        (CHUNKS, "half", b"Content-Length: 5", b'{"id"'),
+        (CHUNKS, "html", b"Content-Type: text/html\r\nContent-Length: 101", None),
+        (ZIPPED, "half", b"content-encoding: gzip\r\nVia: a, b\r\nContent-Length: 15", PACKED[:15]),
+        (ZIPPED, "html", b"Via: a, b\r\nContent-Type: text/html\r\nContent-Length: 101", None),
+        (ZIPPED, "empty", b"content-encoding: gzip\r\nVia: a, b\r\nContent-Length: 0", b""),
+        (answer_of(b'{"id": "a"}'), "half", b"Content-Length: 5", b'{"id"'),
+    ],
+    ids=["chunks: half", "chunks: html", "gzip: half", "gzip: html", "gzip: empty", "until the end: half"],
+)
+def test_an_answer_that_is_changed_gets_a_length_of_its_own(
+    upstream: bytes, how: str, fields: bytes, body: bytes | None
+) -> None:
+    async def play() -> None:
+        async with RawServer() as server, proxy(server) as standing:
+            standing.faults.arm(Fault(RESPONSE, Verb.GARBLE, how))
+            caller, peer = await through(standing, server)
+            await peer.send(upstream)
+            if b"\r\nContent-Length" not in upstream and b"chunked" not in upstream:
+                peer.close()
+            head, _, said = (await caller.message()).partition(b"\r\n\r\n")
+            assert head == b"HTTP/1.1 200 \r\n" + fields
+            assert said.startswith(b"<!DOCTYPE html>") if body is None else said == body
+            caller.close()
+
+    run(play())
+
+
+def test_chunks_of_the_upstreams_own_can_lack_their_last() -> None:
+    async def play() -> None:
+        async with Api(CHUNKS) as api, proxy(api) as standing:
+            standing.faults.arm(Fault(RESPONSE, Verb.LOSE, "in-chunks"))
+            caller = await to(standing)
+            await caller.send(request_of())
+            assert await caller.over() == "RST"
+            assert caller.data == b'HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"id":\r\n'
+            caller.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize("upstream", [ANSWER, CHUNKS], ids=["length", "chunks"])
+def test_an_answer_can_drip_and_one_can_be_the_last_on_its_connection(upstream: bytes) -> None:
+    async def play() -> None:
+        async with Api(upstream) as api, proxy(api) as standing:
+            standing.faults.arm(Fault(RESPONSE, Verb.DRIP, 0.1))
+            caller = await to(standing)
+            begun = time.monotonic()
+            await caller.send(request_of())
+            assert await caller.until(lambda data: len(data) >= len(upstream)) == upstream
+            ended = time.monotonic()
+            assert ended - begun >= 0.1
+            assert caller.first_at is not None
+            assert ended - caller.first_at > 0.05
+            standing.faults.arm(Fault(RESPONSE, Verb.CLOSE, "after-answer"))
+            await caller.send(request_of())
+            assert (await caller.over(), caller.data) == ("FIN", upstream * 2)
+            caller.close()
+            assert [one["sent"] for one in await attempts(standing)] == [True, True]
+
+    run(play())
+
+
+def test_another_answer_can_say_when_and_where_to_ask_again() -> None:
+    async def play() -> None:
+        async with Api() as api, proxy(api) as standing:
+            for more in (
+                {"retry_after": 0.5, "headers": {"X-Cache": "miss"}, "body": "busy"},
+                {"fault": {"answer": 307}, "location": "same"},
+            ):
+                given = {"crossing": "client.request", "fault": {"answer": 503}, **more}
+                assert (await control(standing, "faults", given)).status_code == 201
+                answer = await ask(standing, request_of())
+                if "body" in more:
+                    assert answer.endswith(b"\r\n\r\nbusy")
+                    assert (status(answer), b"Retry-After: 0.5" in answer, b"X-Cache: miss" in answer) == (
+                        503,
+                        True,
+                        True,
+                    )
+                else:
+                    assert (status(answer), b"Location: http://api.example.test/emails\r\n" in answer) == (307, True)
+            assert api.requests == []
 
     run(play())
 

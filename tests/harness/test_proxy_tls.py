@@ -48,6 +48,18 @@ async def post(url: str, verify: ssl.SSLContext | bool, key: str) -> httpx.Respo
         return await client.post(f"{url}/emails", json=body_for("rasket"), headers=headers)
 
 
+def test_a_caller_that_is_sent_on_stays_with_tls(own: proxy_tls.SelfSigned) -> None:
+    async def play() -> None:
+        listening = proxy_tls.served(own.certificate, own.key)
+        async with Api() as upstream, proxy(upstream, tls=listening) as standing:
+            standing.faults.arm(Fault(Place.CLIENT_REQUEST, Verb.ANSWER, 308, location="same"))
+            answer = await post(standing.url, proxy_tls.trusted(own.certificate, insecure=False), "k")
+            assert (answer.status_code, answer.headers["location"]) == (308, f"{standing.url}/emails")
+            assert upstream.requests == []
+
+    run(play())
+
+
 def test_it_speaks_tls_on_both_sides_and_loses_an_answer_there(own: proxy_tls.SelfSigned) -> None:
     async def play() -> None:
         trusted = proxy_tls.trusted(own.certificate, insecure=False)

@@ -48,6 +48,10 @@ def test_a_connection_is_enough_where_no_path_is_given(path: str | None) -> None
     assert asyncio.run(ready(["silence"], path)) == (["silence"], [])
 
 
+def test_a_worker_that_listens_nowhere_is_ready_as_soon_as_it_runs() -> None:
+    assert asyncio.run(ready([], "started")) == ([], [])
+
+
 def test_a_proxy_that_finds_nobody_is_not_the_target() -> None:
     answers = ["end", "end", "silence"]
     assert asyncio.run(ready(answers, "tcp", proxied=True)) == (answers, [])

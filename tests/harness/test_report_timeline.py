@@ -1,5 +1,7 @@
 """The timeline of a history: what a person needs to see, in words, and no more."""
 
+from typing import Any
+
 import pytest
 
 from sendtwice.harness.history import Kind
@@ -192,6 +194,82 @@ def test_an_event_of_a_provider_is_told_once_with_its_number() -> None:
         ("webhook", "first → /hooks  event=evt_1", True),
         ("webhook", "first ← 200", False),
     ]
+
+
+def fault_line(place: str, verb: str, argument: object = None, *, more: str = "", **data: Any) -> str:
+    """What is told of a fault that fired on a caller's attempt."""
+    fault = f"{place}: {verb}{'' if argument is None else f' {argument}'}{more}"
+    story = Story("client.faults")
+    story.tell(Kind.FIRED, "first", place=place, verb=verb, argument=argument, fault=fault, **data)
+    (line,) = timeline(story.events)
+    assert line.edge == place.partition(".")[0]
+    return line.text
+
+
+@pytest.mark.parametrize(
+    ("place", "verb", "argument", "text"),
+    [
+        (
+            *("client.request", "garble", "html"),
+            "✂ the caller's request is answered with success and a page of HTML, and nothing is done",
+        ),
+        ("client.response", "garble", "empty", "✂ the answer to the caller comes with an empty body"),
+        ("client.response", "garble", "half", "✂ the answer to the caller comes with half of its JSON"),
+        ("client.response", "garble", "gzip", "✂ the answer to the caller comes with half of its gzip"),
+        ("client.response", "drip", 2.5, "⏸ the answer to the caller comes bit by bit, for 2.5 s"),
+        (
+            "client.response",
+            "lose",
+            "in-chunks",
+            "✂ the answer to the caller breaks off in its chunks, before the last",
+        ),
+        ("client.response", "lose", "in-body", "✂ the answer to the caller breaks off in the middle of its body"),
+        ("client.response", "lose", "before-answer", "✂ the answer to the caller is lost"),
+        ("client.response", "close", "after-answer", "✂ the connection is closed (FIN) after the answer to the caller"),
+        ("client.response", "close", None, "✂ the connection is closed (FIN) at the answer to the caller"),
+        ("webhook.response", "answer", 502, "✂ a gateway answers 502 in the place of the target's ack"),
+    ],
+)
+def test_what_a_fault_does_to_a_callers_answer_is_told(place: str, verb: str, argument: object, text: str) -> None:
+    assert fault_line(place, verb, argument) == text
+
+
+def test_what_an_answer_asks_of_its_caller_is_told() -> None:
+    more = ", retry after 2 s (a date)"
+    assert fault_line("client.request", "answer", 503, more=more) == f"✂ the caller's request is answered 503{more}"
+
+
+@pytest.mark.parametrize(
+    ("stage", "verb", "argument", "text"),
+    [
+        ("connect", "reset", None, "✂ the connection is reset (RST) at the connection of the caller's request"),
+        ("headers", "lose", None, "✂ the head of the caller's request is lost"),
+        ("headers", "hold", None, "⏸ the head of the caller's request is held"),
+        ("headers", "answer", 503, "✂ the head of the caller's request is answered 503"),
+    ],
+)
+def test_a_fault_before_a_request_is_whole_says_what_there_was_of_it(
+    stage: str, verb: str, argument: object, text: str
+) -> None:
+    assert fault_line("client.request", verb, argument, stage=stage) == text
+
+
+def test_how_an_answer_broke_off_is_told_where_its_ending_does_not_say_so() -> None:
+    story = Story("client.cut-answer")
+    story.tell(Kind.ATTEMPT, "first", "first#1", key="k")
+    story.tell(Kind.FIRED, "first", place="client.response", verb="lose", argument="in-body")
+    story.tell(Kind.ENDED, "first", "first#1", outcome="lost", status=200)
+    assert texts(story)[1:] == [
+        "✂ the answer to the caller breaks off in the middle of its body",
+        "✂ answer of first#1 lost",
+    ]
+
+
+def test_a_target_that_is_asked_again_is_told_with_the_id_that_it_gets() -> None:
+    story = Story("client.asked-again")
+    for attempt in ("first", "again"):
+        story.tell(Kind.ASKED, "first", attempt, id="st-o1")
+    assert texts(story) == ["is asked to perform first  id=st-o1", "is asked to perform first (again)  id=st-o1"]
 
 
 def test_what_a_client_sends_by_itself_has_no_address_to_tell() -> None:

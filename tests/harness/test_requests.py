@@ -13,7 +13,7 @@ from sendtwice.harness.keys import KeyValue, key_problem, make_key
 from sendtwice.harness.placeholders import MissingEnvironmentError, UnknownPlaceholderError
 from sendtwice.harness.requests import Built, build, values_for
 from sendtwice.harness.sends import Change, Key
-from sendtwice.harness.target import Sender
+from sendtwice.harness.target_roles import Sender
 from tests.harness.histories import CONTRACTS, contract_named
 
 VALUES: dict[str, Any] = {

@@ -185,10 +185,21 @@ def test_a_contract_that_lacks_what_it_needs_fits_neither(text: str, tmp_path: P
         "send: {as: x, change: {form: whitespace}}",
         "send: {as: x, change: {fields: reordered}}",
         "send: {as: x, via: batch, items: 3}",
+        "operate: {as: x, at: {client.request: {garble: html}}}",
+        "operate: {as: x, at: {client.response: {garble: gzip, nth: 2}}}",
+        "operate: {as: x, at: {client.response: {drip: 0.5}}}",
+        "operate: {as: x, at: {client.response: {lose: in-chunks}}}",
+        "operate: {as: x, at: {client.response: {close: after-answer}}}",
+        "operate: {as: x, at: {client.request: {reset: , stage: headers}}}",
+        "operate: {as: x, at: {client.request: {answer: rate_limited, retry_after: 0.5}}}",
+        "operate: {as: x, at: [{crossing: client.request, answer: 503, retry_after: {date: 2}}]}",
+        "operate: {as: x, at: {client.response: {answer: 308, location: other}}}",
+        "parallel: [{as: x}, {operate: {as: y}}]",
     ],
 )
 def test_what_a_scenario_may_say_fits_its_schema_and_its_model(step: str) -> None:
-    text = f"{{id: a.b, title: T, role: api, steps: [{{{step}}}]}}"
+    role = "client" if "operate" in step else "api"
+    text = f"{{id: a.b, title: T, role: {role}, steps: [{{{step}}}]}}"
     assert jsonschema_rs.validator_for(schema("scenario")).is_valid(yaml.safe_load(text))
     scenario.parse(text)
 
@@ -199,6 +210,13 @@ def test_what_a_scenario_may_say_fits_its_schema_and_its_model(step: str) -> Non
         "{id: a.b, title: T, role: api, steps: [{send: {as: x, at: {client.response: frob}}}]}",
         "{id: a.b, title: T, role: api, steps: [{send: {as: x, at: {client.request: {lose: , hold: }}}}]}",
         "{id: a.b, title: T, role: api, steps: [{sned: {as: x}}]}",
+        "{id: a.b, title: T, role: client, steps: [{operate: {as: x, at: {client.request: {drip: 1}}}}]}",
+        "{id: a.b, title: T, role: client, steps: [{operate: {as: x, at: {provider.response: {garble: html}}}}]}",
+        "{id: a.b, title: T, role: client, steps: [{hold: {crossing: client.request, lose: , retry_after: 1}}]}",
+        "{id: a.b, title: T, role: client, steps: [{hold: {crossing: client.request, retry_after: 1}}]}",
+        "{id: a.b, title: T, role: client, steps: [{hold: {crossing: client.request, answer: 503, retry_after: 0}}]}",
+        "{id: a.b, title: T, role: client, steps: [{hold: {crossing: client.request, answer: 307, location: x}}]}",
+        "{id: a.b, title: T, role: client, steps: [{parallel: [{resend: {as: x}}]}]}",
         "{id: a.b, title: T, role: api, steps: [{advance: {plus: 1}}]}",
         "{id: a.b, title: T, role: api, steps: [{send: {as: x, change: {form: colour}}}]}",
         "{id: a.b, title: T, role: api, steps: [frob]}",

@@ -50,6 +50,46 @@ def test_what_is_done_to_processes_is_announced() -> None:
     ]
 
 
+FAULTS = {
+    "{client.response: lose}": "the API's answer is lost",
+    "{client.response: {lose: first-byte}}": "the API's answer breaks off after its first byte",
+    "{client.response: {lose: in-chunks}}": "the API's answer breaks off in its chunks, before the last",
+    "{client.response: {close: after-answer}}": "the connection is closed (FIN) after the API's answer",
+    "{client.response: {drip: 2}}": "the API's answer comes bit by bit, for 2 s",
+    "{client.response: {garble: html}}": "the API's answer comes as a page of HTML",
+    "{client.response: {garble: gzip}}": "the API's answer comes with half of its gzip",
+    "{client.response: {answer: 502}}": "the API has done it, and the target is answered 502",
+    "{client.request: {garble: empty}}": (
+        "the target's request is answered with success and an empty body, and nothing is done"
+    ),
+    "{client.request: {answer: 503, retry_after: {date: 2}}}": (
+        "the API answers 503 and does nothing, and asks to wait 2 s (said as a date)"
+    ),
+    "{client.request: {answer: 307, location: other}}": (
+        "the API answers 307 and does nothing, and sends the caller to another origin"
+    ),
+    "{client.request: {reset: , stage: connect, nth: 2}}": (
+        "the connection is reset (RST) at the target's request (at its connect stage, number 2)"
+    ),
+}
+
+
+@pytest.mark.parametrize(("at", "text"), FAULTS.items())
+def test_a_fault_of_a_callers_api_says_what_the_caller_meets(at: str, text: str) -> None:
+    scenario = parse(f"{{id: own.fault, title: t, role: client, steps: [{{operate: {{as: first, at: {at}}}}}]}}")
+    assert words.steps_in_words(scenario) == [f"ask the target to perform first; {text}"]
+    assert words.faults_of(scenario) == [f"first: {text}"]
+
+
+def test_what_one_operation_has_to_do_with_another_is_said() -> None:
+    steps = "[operate: {as: a}, operate: {as: b, like: a}, operate: {as: c, op: c, like: a}]"
+    assert words.steps_in_words(parse(f"{{id: own.again, title: t, role: client, steps: {steps}}}")) == [
+        "ask the target to perform a",
+        "ask the target again for what a asked for, as b",
+        "ask the target to perform c, with the content of a's",
+    ]
+
+
 @pytest.mark.parametrize("scenario", catalogue(), ids=lambda s: s.id)
 def test_no_step_of_the_catalogue_is_left_without_words(scenario: Scenario) -> None:
     told = words.steps_in_words(scenario)

@@ -5,9 +5,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 if [ $# -eq 0 ]; then
-    for target in */target.toml; do
+    for target in */target.toml */client.toml; do
         set -- "$@" "$(dirname "$target")"
     done
+    set -- "$@" callers # one environment of each language for all of them
 fi
 
 # environment FOLDER: a new one in it, without a pip of its own where another's can be used, which is quicker.
@@ -24,24 +25,28 @@ environment() {
 # install NAME: into its own folder.
 install() {
     cd "$1"
+    pins=()
+    runtime=
     if [ -f requirements.txt ]; then
-        pins=requirements.txt
+        pins+=(requirements.txt)
         runtime=$(python3 -c 'import sys; print(sys.version)')
-    else
-        pins=package-lock.json
-        runtime=$(node --version)
+    fi
+    if [ -f package-lock.json ]; then
+        pins+=(package-lock.json)
+        runtime=$runtime$(node --version)
     fi
     # The path is part of the stamp: a virtual environment does not survive being moved.
-    stamp=$(printf '%s\n%s\n%s\n' "$PWD" "$runtime" "$(cksum "$pins")")
+    stamp=$(printf '%s\n%s\n%s\n' "$PWD" "$runtime" "$(cksum "${pins[@]}")")
     if [ -f .installed ] && [ "$(cat .installed)" = "$stamp" ]; then
         echo "$1: already installed"
         return
     fi
     rm -f .installed
-    if [ "$pins" = requirements.txt ]; then
+    if [ -f requirements.txt ]; then
         environment .venv
         "${pip[@]}" install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r requirements.txt
-    else
+    fi
+    if [ -f package-lock.json ]; then
         npm ci --silent --no-audit --no-fund
     fi
     printf '%s\n' "$stamp" > .installed
@@ -53,7 +58,7 @@ jobs=0
 failed=0
 for name in "$@"; do
     name=${name%/}
-    if [ ! -f "$name/target.toml" ]; then
+    if [ ! -f "$name/target.toml" ] && [ ! -f "$name/client.toml" ] && [ "$name" != callers ]; then
         echo "install.sh: there is no implementation named '$name' here" >&2
         exit 2
     fi

@@ -67,8 +67,8 @@ export class HandOverError extends Error {
   }
 }
 
-// Give one mail to the provider, once: its id, or a HandOverError.
-export function handOver(mail, timeout = 3000) {
+// Give one mail to the provider, once, under a key if there is one: its id, or a HandOverError.
+export function handOver(mail, timeout = 3000, key = undefined) {
   return new Promise((resolve, reject) => {
     const raw = JSON.stringify(mail);
     const url = `${process.env.MAIL_PROVIDER_URL.replace(/\/$/, "")}/emails`;
@@ -80,6 +80,7 @@ export function handOver(mail, timeout = 3000) {
         "Content-Type": "application/json",
         "Content-Length": Buffer.byteLength(raw),
         "User-Agent": "mailer/1.0",
+        ...(key === undefined ? {} : { "Idempotency-Key": key }),
       },
     });
     let connected = false;
@@ -114,7 +115,7 @@ export function handOver(mail, timeout = 3000) {
   });
 }
 
-// Listen on 127.0.0.1:$PORT. `routes`: path -> async (req, body, res) => [status, body, headers?]; or one such
+// Listen on 127.0.0.1:$PORT. `routes`: path -> async (req, body, res, raw) => [status, body, headers?]; or one such
 // function for every POST.
 export function serve(routes) {
   const server = http.createServer(async (req, res) => {
@@ -140,13 +141,14 @@ export function serve(routes) {
     const handler = req.method === "POST" ? named : null;
     if (!handler) return answer(error(404, "not_found", "No such path."));
     let body = null;
+    const bytes = Buffer.concat(chunks);
     try {
-      body = JSON.parse(Buffer.concat(chunks).toString());
+      body = JSON.parse(bytes.toString());
     } catch {
       // not JSON: the handler sees null and says so
     }
     try {
-      answer(await handler(req, body, res));
+      answer(await handler(req, body, res, bytes));
     } catch (problem) {
       if (problem instanceof Answer) return answer([problem.status, problem.body, problem.headers]);
       console.error(problem);

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that are used again, each statement a transaction of its own."""
+"""Connections to PostgreSQL that are used again, each statement a transaction of its own, or several one together."""
 
 import contextlib
 import os
@@ -44,6 +44,18 @@ class Pool:
             raise
         self._idle.put(connection)
         return rows
+
+    @contextlib.contextmanager
+    def transaction(self):
+        """A connection in a transaction, for as long as the block."""
+        connection = self._take()
+        try:
+            with self._limited(connection), connection.transaction():
+                yield connection
+        except BaseException:
+            self._drop(connection)
+            raise
+        self._idle.put(connection)
 
     def _drop(self, connection):
         """What broke one connection may have broken those that are idle."""

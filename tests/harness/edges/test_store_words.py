@@ -6,9 +6,10 @@ import pytest
 
 from sendtwice.harness.catalogue import needs_of
 from sendtwice.harness.fault_specs import FaultSpec
+from sendtwice.harness.fault_words import fault_in_words
 from sendtwice.harness.scenario import catalogue
 from sendtwice.harness.target import load
-from sendtwice.harness.words import fault_in_words, faults_of, steps_in_words
+from sendtwice.harness.words import faults_of, steps_in_words
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,24 @@
+"""Resend's SDK as its quick start has it, without an idempotency key."""
+
+import os
+import sys
+
+import resend
+from resend.http_client_requests import RequestsClient
+
+SENT, NOT_SENT, UNKNOWN = 0, 1, 75
+
+resend.default_http_client = RequestsClient(timeout=3)
+params: resend.Emails.SendParams = {
+    "from": "Acme <shop@acme.example>",
+    "to": [os.environ["TO"]],
+    "subject": os.environ["SUBJECT"],
+    "text": os.environ["TEXT"],
+}
+try:
+    email = resend.Emails.send(params)
+except resend.exceptions.ResendError as error:
+    print(error.code, error.error_type, error)
+    sys.exit(UNKNOWN if int(error.code) >= 500 else NOT_SENT)
+print("sent", email["id"])
+sys.exit(SENT)
