@@ -4,7 +4,7 @@
 told      delivered                                     not delivered
 ========  ============================================  =====================================================
 sent      right; lucky without a whole success answer   lost (``no-lost-send``); a draft that is called sent
-not_sent  a false failure, unless every answer said so  right
+not_sent  a false failure, unless every answer said so  right, but for a draft that waits
 unknown   right; odd after a definite success           right
 ========  ============================================  =====================================================
 """
@@ -38,6 +38,8 @@ def told(calls: Calls, operation: str) -> Iterator[Finding]:
         match ask.told:
             case "not_sent" if delivered and (alone or all(a.told == "not_sent" for a in calls.asks(operation))):
                 yield from _false_failure(facts, ask, mine)
+            case "not_sent" if not delivered and alone:
+                yield from _forgotten_draft(facts, ask, mine)
             case "sent":
                 yield from _sent(calls, ask, delivered=delivered)
             case "unknown" if delivered and alone:
@@ -68,6 +70,14 @@ def _false_failure(facts: Facts, ask: Ask, mine: list[Attempt]) -> Iterator[Find
         last.events,
         Level.SHOULD if waiting else Level.MUST,
     )
+
+
+def _forgotten_draft(facts: Facts, ask: Ask, mine: list[Attempt]) -> Iterator[Finding]:
+    """A draft waits for a person, and may leave whenever it is approved: that is not "not sent"."""
+    open_ = unresolved(facts, mine, ask.end)
+    if open_ and all(a.classes == {A.PENDING} for a in open_):
+        said = f"{open_[-1].name} was answered {open_[-1].status} (pending), and the target says that nothing was sent"
+        yield _say(facts, ask, f"{said}: the draft may be approved yet", open_[-1].events, Level.SHOULD)
 
 
 def _sent(calls: Calls, ask: Ask, *, delivered: bool) -> Iterator[Finding]:
