@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -82,9 +83,9 @@ def _at_once(step: Any, own: str) -> Any:
     return {"parallel": [{own: item} if is_bare else item for item, is_bare in zip(items, bare, strict=True)]}
 
 
-def load(path: Path | str) -> Scenario:
+def load(path: Path | str, *, shipped: bool = False) -> Scenario:
     """Read a scenario file and check its names; :class:`BadFileError` names the line of a mistake."""
-    document = load_yaml(path)
+    document = load_yaml(path, shipped=shipped)
     scenario = validate(Scenario, document)
     _check_names(scenario, document)
     return scenario
@@ -128,9 +129,14 @@ def under(contract: Contract, scenarios: Iterable[Scenario]) -> list[Scenario]:
     return found
 
 
-def catalogue(folder: Path = FOLDER) -> list[Scenario]:
+def catalogue() -> list[Scenario]:
     """Return every shipped scenario, in the order of its ids."""
-    return sorted((load(path) for path in folder.rglob("*.yaml")), key=lambda s: s.id)
+    return list(_shipped())
+
+
+@functools.cache
+def _shipped() -> tuple[Scenario, ...]:
+    return tuple(sorted((load(path, shipped=True) for path in FOLDER.rglob("*.yaml")), key=lambda s: s.id))
 
 
 def _check_names(scenario: Scenario, document: Document) -> None:

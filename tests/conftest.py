@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.servers import postgresql, redis_server  # noqa: F401  # fixtures for every test
@@ -12,6 +13,10 @@ from tests.servers import postgresql, redis_server  # noqa: F401  # fixtures for
 # Child processes find `sendtwice`, `python` and the rest where the tests run from, activated or not.
 _BIN = str(Path(sys.executable).parent)
 os.environ["PATH"] = os.pathsep.join([_BIN, *(p for p in os.environ["PATH"].split(os.pathsep) if p != _BIN)])
+
+# How long an example takes says nothing: other tests run beside it.
+hypothesis.settings.register_profile("sendtwice", deadline=None)
+hypothesis.settings.load_profile("sendtwice")
 
 _REPORTS = Path(__file__).resolve().parent.parent / "reports"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -50,11 +51,19 @@ class Nothing:
         """Note nothing."""
 
 
+#: Below the ports that Linux and others give to whoever asks for any: nobody gets one of these by chance, while the
+#: process that it is for has not yet started.
+_OURS = range(15_000, 32_000)
+
+
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that is free now."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as sock:
-        sock.bind((host, 0))
-        return int(sock.getsockname()[1])
+    """Return a port that is free now, and that nobody is given who does not ask for it."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for port in (*random.sample(_OURS, 20), 0):
+        with socket.socket(family) as sock, contextlib.suppress(OSError):
+            sock.bind((host, port))
+            return int(sock.getsockname()[1])
+    raise HarnessError(f"no port of {host} is free; end what listens there")
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ there are well over a hundred targets:
 - a sound or emulated target plays everything; one that differs from ``tests/targets_common/careful.py`` in a single
   decision leaves out :data:`PATIENT`, the few scenarios that wait out a time limit in a place that all of them share;
 - a flawed target plays the scenarios that must see it and the smoke ones, which shows that it is caught (about 2
-  seconds). A fifth of them play everything but :data:`PATIENT`, which shows what else is said of them. Which fifth
+  seconds). A tenth of them play everything but :data:`PATIENT`, which shows what else is said of them. Which tenth
   follows from their names and the size of the catalogue, so it turns with each new scenario and is the same for one
   tree. ``WHOLE_MATRIX=1`` plays everything for all.
 
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.timeout(300)
 
 #: Scenarios that wait for seconds until a target gives up on its provider.
 PATIENT = {"send.provider-late", "send.provider-hangs", "send.keep-alive-closed", "send.crash-while-queued"}
-PART = 5
+PART = 10
 WHOLE = os.environ.get("WHOLE_MATRIX") == "1"
 
 

@@ -37,7 +37,7 @@ from tests.support import ROOT, require
 EMULATED = sorted((ROOT / "tests" / "emulated").glob("*.toml"))
 MANY = int(os.environ.get("SENDTWICE_PLANS", "0"))
 SEED = int(os.environ.get("SENDTWICE_PLANS_SEED") or random.randrange(2**32))
-USUAL = 15
+USUAL = 8
 #: Plans after which a target is started afresh: a history that grows for ever makes every later plan slower.
 FRESH_AFTER = 300
 #: Plays that go into making a broken plan smaller, and how often it is played again before it is believed.
