@@ -46,13 +46,15 @@ class FakeProvider:
         webhook_secret: str | None = None,
         webhook_schedule: Sequence[float] = SCHEDULE,
         webhook_timeout: float = TIMEOUT,
+        one_account: bool = False,
     ) -> None:
         """Play ``dialect`` at ``edge``.
 
         ``identify`` says which operation a mail belongs to, ``observe`` receives every crossing, ``notice``
         every fault that fires. Mail goes into the ledger, or to ``upstream`` when there is one. The API's own events
         go to ``webhook_url``, signed with ``webhook_secret`` (made if left out), and again after the seconds of
-        ``webhook_schedule`` where they were not taken within ``webhook_timeout``.
+        ``webhook_schedule`` where they were not taken within ``webhook_timeout``. ``one_account``: all that ask are
+        one account, however often their token changes.
         """
         self.dialect = dialects.load(dialect) if isinstance(dialect, str) else dialects.of(dialect)
         self.contract = self.dialect.contract
@@ -82,6 +84,7 @@ class FakeProvider:
             identify=identify,
             asked_faults=self.addresses.faults,
             any_path=self.dialect.any_path,
+            one_account=one_account,
             emit=self._happened,
         )
         self.control = Control(

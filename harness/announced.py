@@ -174,6 +174,8 @@ class Announced:
 def _credential(request: Request) -> str | None:
     """Return a name for the credential of a request, which does not tell it; None where each request is signed anew."""
     shown = next((value for name in _CREDENTIALS if (value := request.header(name)) is not None), None)
-    if shown is None or shown.partition(" ")[0].lower() in _SIGNED:
+    scheme, _, token = (shown or "").rpartition(" ")
+    # A JWT is fetched anew before it is too old, and begins with an encoded brace.
+    if shown is None or scheme.partition(" ")[0].lower() in _SIGNED or token.startswith("eyJ"):
         return None
     return hashlib.sha256(shown.encode()).hexdigest()[:8]

@@ -74,6 +74,7 @@ class Bench:
         self.provider = FakeProvider(
             contract if target.role == "client" else target.provider.dialect,
             edge="client" if target.role == "client" else "provider",
+            one_account=target.role == "client",
             identify=self.attribution.uid,
             observe=self.announced.observe,
             notice=self.fired,

@@ -93,8 +93,20 @@ def _lost(events: Sequence[Event], role: str, uncounted: tuple[str, str] | None)
             return f"was reported as sent and {uncounted[0]}", uncounted[1]
         if told is not None and told.data["told"] == "sent":
             return "was reported as sent and did not reach the fake provider", "point the client at {api_url}"
-        how = f"exit status {told.data['status']}" if told else "no exit status"
-        return f"was not sent ({how})", "see the client's output"
+        answers = [e for e in events if e.kind is Kind.ENDED and e.data.get("status")]
+        answered = ""
+        if answers:
+            body = " ".join(str(answers[-1].data.get("body", "")).split())[:160]
+            answered = f", and the API had answered {answers[-1].data['status']}: {body}"
+        if told is None:
+            return f"was not sent (the client said nothing){answered}", "see the client's output"
+        if told.data["status"] is None:
+            said = str(told.data["told"]).replace("_", " ")
+            return (
+                f"was not sent (the function says: {said}){answered}",
+                "let it send one plain mail to the API's address",
+            )
+        return f"was not sent (status {told.data['status']}){answered}", "see the client's output"
     ended = next((e for e in events if e.kind is Kind.ENDED), None)
     if ended is None:
         return "was never sent", "see the target's output"

@@ -40,6 +40,7 @@ def check(target: Target, document: Document) -> None:
     _check_instances(target, document.path)
     _check_clock(target, document.path)
     effects.check(target.target, document.path)
+    _check_client(target, document.path)
     if target.target.consumer is not None:
         _check_payloads(target, document.path)
     if target.target.api is not None:
@@ -105,15 +106,45 @@ def check_remote(target: Target, path: Path | None, allow_remote: bool) -> None:
         return
     also = " or target.api.allow_remote = true" if body.role == "api" else ""
     file = "--url" if path is None else shown(path)
+    client = body.client if body.role == "client" else None
     for where, url in (
         ("target.api.url", body.api.url if body.role == "api" and body.api else None),
         ("target.consumer.url", body.consumer.url if body.role == "consumer" and body.consumer else None),
+        ("target.client.url", client.url if client else None),
+        ("target.client.outcome.url", client.outcome.url if client and client.outcome else None),
         ("target.clock.url", body.clock.url if body.clock and body.clock.kind == "http" else None),
         ("target.webhooks.url", body.webhooks.url if body.webhooks else None),
         *effects.addresses(body),
     ):
         if url is not None and not is_loopback(_filled(url)):
             raise not_allowed(url, file, where="" if path is None else where, also=also)
+
+
+def _check_client(target: Target, file: str) -> None:
+    """How a client is asked: by an address that can be, of something that is there."""
+    body = target.target
+    client = body.client
+    if client is None:
+        return
+    if client.in_process:
+        raise BadFileError(
+            file,
+            "is for a function of a test; give a command, or the url of a worker",
+            where="target.client.in_process",
+        )
+    for where, url in (("url", client.url), ("outcome.url", client.outcome.url if client.outcome else None)):
+        if url is None:
+            continue
+        if not is_address(_filled(url)):
+            raise BadFileError(
+                file, f"{url!r} is no http address; write http://127.0.0.1:{{port}}/...", where=f"target.client.{where}"
+            )
+        if "{port}" in url and not body.started:
+            raise BadFileError(
+                file,
+                "{port} is given to what is started here; add [target.start], or write the port of what runs",
+                where=f"target.client.{where}",
+            )
 
 
 def is_address(url: str) -> bool:

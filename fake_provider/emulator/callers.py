@@ -35,6 +35,8 @@ from sendtwice.fake_provider.ledger import Mail
 from sendtwice.fake_provider.messages import Request
 
 PERSON = "person"
+#: A token that says who asks: ACCOUNT:CREDENTIAL, and the environment.
+_WRITTEN = re.compile(r"[\w.-]+:[\w.-]*(?::[\w.-]*)?", re.ASCII)
 #: Of every library there is a version in some header; an API's own is called after the API, or ``api``.
 _VERSION = re.compile(r"version|(x-)?api-version|(?!mime-)[a-z]+-version")
 
@@ -54,6 +56,15 @@ class Caller:
         account, _, rest = (token or scheme).strip().partition(":")
         credential, _, environment = rest.partition(":")
         return cls(account, credential, environment or "live")
+
+    @classmethod
+    def in_one_account(cls, request: Request) -> Self:
+        """Return who sent a request, where a token that is not written ACCOUNT:CREDENTIAL says nothing of the account.
+
+        A token may be fetched anew, and a signature is another one for each request; both are the same caller's.
+        """
+        token = (request.header("authorization") or "").strip().rpartition(" ")[2]
+        return cls.of(request) if _WRITTEN.fullmatch(token) else cls("main")
 
     def refusals(self, route: Route, *, own_key: bool) -> tuple[tuple[str, Refusal], ...]:
         """Return why this caller gets no further; ``own_key``: a sender's may do what a person's may."""

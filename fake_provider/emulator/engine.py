@@ -23,6 +23,7 @@ from sendtwice.fake_provider.contracts.model import SEND, AnswerClass, Contract
 from sendtwice.fake_provider.dialects import resends
 from sendtwice.fake_provider.emulator.answers import POSITIVE, Told, refused, render, with_status
 from sendtwice.fake_provider.emulator.asked import Asked, Refusal
+from sendtwice.fake_provider.emulator.callers import Caller
 from sendtwice.fake_provider.emulator.courier import Courier, Job
 from sendtwice.fake_provider.emulator.drafts import Drafts
 from sendtwice.fake_provider.emulator.events import Telling
@@ -83,6 +84,7 @@ class Emulator:
         identify: Callable[[Mail], str | None] | None = None,
         asked_faults: Callable[[Asked], tuple[Fault, ...] | Refusal] | None = None,
         any_path: bool = False,
+        one_account: bool = False,
         retries_for: float = 30.0,
         waits_for: float | None = None,
         emit: Emit | None = None,
@@ -93,6 +95,7 @@ class Emulator:
         refuses one that asks for what nobody knows; a busy provider is tried again for ``retries_for``
         seconds; a repeat waits ``waits_for`` seconds for the first, or as long as the contract says. ``emit`` is called
         for every event that the store now holds: :meth:`Store.events_after` has them all, also after a crash.
+        ``one_account``: a token says nothing of the account, unless it is written ACCOUNT:CREDENTIAL.
         """
         self.contract, self.upstream = contract, upstream
         #: Called with the operation and the answer of every request, before anything is written on its wire.
@@ -103,7 +106,8 @@ class Emulator:
             self.store.told = emit
         self._identify = identify or (lambda _: None)
         self._asked_faults = asked_faults or (lambda _: ())
-        self._reader = Reader(contract, any_path=any_path)
+        who = Caller.in_one_account if one_account else Caller.of
+        self._reader = Reader(contract, any_path=any_path, who=who)
         self._waits_for = contract.waits.played(10.0) if waits_for is None else waits_for
         telling = Telling(contract)
         self._courier = Courier(contract, upstream, self.store, self.clock, telling=telling, retries_for=retries_for)

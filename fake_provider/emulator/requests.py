@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -33,11 +33,16 @@ _WITH_MAIL = ("send", "draft")
 class Reader:
     """Reads the requests for one contract."""
 
-    def __init__(self, contract: Contract, *, any_path: bool = False) -> None:
-        """Read as ``contract`` says; with ``any_path`` whatever is posted to no route of it is a send too."""
+    def __init__(
+        self, contract: Contract, *, any_path: bool = False, who: Callable[[Request], Caller] = Caller.of
+    ) -> None:
+        """Read as ``contract`` says; with ``any_path`` whatever is posted to no route of it is a send too.
+
+        ``who`` tells who asks.
+        """
         self._contract = contract
         self._routes = routes.Routes(contract, any_path=any_path)
-        self._by_name = {name: _RouteReader(contract, name) for name in (SEND, *contract.routes)}
+        self._by_name = {name: _RouteReader(contract, name, who) for name in (SEND, *contract.routes)}
         # Some vendors refuse a request without a User-Agent; a contract that shows one means that.
         self._wants_agent = "user-agent" in {name.lower() for name in contract.request.headers}
 
@@ -58,8 +63,8 @@ class Reader:
 class _RouteReader:
     """Reads the requests for one route."""
 
-    def __init__(self, contract: Contract, name: str) -> None:
-        self._contract, self._name = contract, name
+    def __init__(self, contract: Contract, name: str, who: Callable[[Request], Caller]) -> None:
+        self._contract, self._name, self._who = contract, name, who
         self._route = route = contract.route(name)
         self._places = route.mail or contract.mail
         self._keys, self._scopes = keys.Keys(contract, name), Scopes(contract, route)
@@ -78,7 +83,7 @@ class _RouteReader:
     def read(self, request: Request, number: str | None, edge: tuple[tuple[str, Refusal], ...], *, now: float) -> Asked:
         """Understand a request; ``number`` is the id in its path, ``edge`` what is wrong with it already."""
         body = bodies.read(request)
-        caller = Caller.of(request)
+        caller = self._who(request)
         given = self._keys.read(request, body, now=now)
         dry_run = self._with_mail and dry_runs.asked(self._contract, request, body)
         refusals = (*edge, *caller.refusals(self._route, own_key=self._own_key))

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from sendtwice.fake_provider.contracts import AnswerClass as A
 from sendtwice.fake_provider.contracts import Level
 from sendtwice.fake_provider.contracts.model import CHARSETS
+from sendtwice.fake_provider.faults import Verb
 from sendtwice.harness.history import Kind
 from sendtwice.harness.judge.answers import finding
 from sendtwice.harness.judge.caller_asks import Calls
@@ -123,6 +125,7 @@ def usable_keys(calls: Calls) -> Iterator[Finding]:
                 weight=weight,
             )
     yield from _shared(calls)
+    yield from _taken_elsewhere(calls)
 
 
 def _unusable(facts: Facts, key: str) -> str | None:
@@ -193,6 +196,41 @@ def _shared(calls: Calls) -> Iterator[Finding]:
             operation=attempt.operation,
             weight=Level.MUST,
         )
+
+
+def _taken_elsewhere(calls: Calls) -> Iterator[Finding]:
+    """Return a finding for an attempt whose key the API knows from something that no attempt of this history asked for.
+
+    Recipients and words are fresh for each operation, so it was another operation of the same run that had this key.
+    """
+    facts = calls.facts
+    for attempt in facts.attempts:
+        if attempt.key is None or not attempt.answered or not attempt.classes:
+            continue
+        if not attempt.classes <= {A.CONFLICT, A.DUPLICATE} or _played(facts, attempt):
+            continue
+        if any(a.start < attempt.start and same_key(facts, a, attempt) for a in facts.attempts):
+            continue
+        yield finding(
+            facts.contract,
+            "usable-key",
+            f"{attempt.name} was told that its key was used before, and nothing else here has it: it is the key of "
+            "another operation, with other content",
+            attempt.events,
+            operation=attempt.operation,
+            weight=Level.MUST,
+        )
+        return
+
+
+def _played(facts: Facts, attempt: Attempt) -> bool:
+    """Whether an answer was put in the place of the API's own."""
+    return any(
+        e.kind is Kind.FIRED
+        and e.data.get("verb") in (Verb.ANSWER, Verb.GARBLE)
+        and attempt.start < e.seq < (attempt.end or e.seq)
+        for e in facts.events
+    )
 
 
 def _gave_it_back(facts: Facts, owner: Attempt, later: Attempt) -> bool:

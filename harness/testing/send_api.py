@@ -108,7 +108,7 @@ class SendApi:
         """Listen, point the known SDKs here, and refuse connections to other hosts."""
         self._engine = Engine()
         try:
-            provider = self._running = FakeProvider(self._contract, edge=self.edge)
+            provider = self._running = FakeProvider(self._contract, edge=self.edge, one_account=True)
             self._engine.do(provider.start())
             names = [name for name in (provider.contract.name, provider.contract.extends) if name is not None]
             environment = provider.environment()

@@ -28,6 +28,9 @@ TIMING = (
     "max_attempts",
 )
 _TOLD = ("sent", "not_sent", "unknown")
+_TEXTS = ("contract", "role", "mails", "dialect")
+_LISTS = ("scenarios", "exclude", "env", "allow")
+_MAPPINGS = ("told", "known")
 _SHIPPED_SUFFIXES = (".yaml", ".yml")
 
 
@@ -76,6 +79,7 @@ def choice(node: pytest.Item) -> Choice:
             f"{node.name}: a test plays role client, code that sends; for role {given['role']} write a target file and "
             "use sendtwice run"
         )
+    _check_types(given, node.name)
     config = node.config
     project = _project(config.rootpath)
     contract = given.get("contract") or config.getini("sendtwice_contract") or None
@@ -93,6 +97,25 @@ def choice(node: pytest.Item) -> Choice:
         env=(*config.getini("sendtwice_env"), *_several(given.get("env", ()))),
         allow=(*config.getini("sendtwice_allow"), *_several(given.get("allow", ()))),
     )
+
+
+def _check_types(given: Mapping[str, Any], test: str) -> None:
+    """Raise :class:`SendtwiceError` for a value that cannot be meant."""
+    for name, value in given.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if name in _TEXTS:
+            good, wanted = value is None or isinstance(value, str), "a text"
+        elif name in _LISTS:
+            listed = [value] if isinstance(value, str) else value
+            good = isinstance(listed, list | tuple) and all(isinstance(one, str) for one in listed)
+            wanted = "a text, or a list of texts"
+        elif name in _MAPPINGS:
+            good, wanted = isinstance(value, Mapping), "a mapping"
+            good = good and (name == "told" or all(isinstance(one, str) for item in value.items() for one in item))
+        else:
+            good, wanted = number, "a number"
+        if not good:
+            raise SendtwiceError(f"{test}: the marker's {name} is {wanted}, not {value!r}")
 
 
 def _several(given: str | Sequence[str]) -> tuple[str, ...]:

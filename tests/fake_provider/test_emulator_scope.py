@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sendtwice.fake_provider.contracts import AnswerClass
+from sendtwice.fake_provider.emulator.callers import Caller
 from sendtwice.fake_provider.messages import Request
 from tests.fake_provider.kit import ask, body_for, call, emulator, kind, mine, run, said
 
@@ -97,3 +98,13 @@ def test_no_account_sees_a_message_of_another() -> None:
             assert number not in other.body.decode()
 
     run(play())
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"), [("eyJ.one", "eyJ.two", True), ("shop:a", "shop:b", True), ("shop:a", "cafe:a", False)]
+)
+def test_a_caller_whose_token_changes_is_one_account_unless_the_token_says_so(
+    first: str, second: str, same: bool
+) -> None:
+    accounts = [Caller.in_one_account(call(credential=token)).account for token in (first, second)]
+    assert (len(set(accounts)) == 1) is same

@@ -80,12 +80,17 @@ class Calling(History):
         garbled: bool = False,
         commit: int | None = None,
         replaced: bool = False,
+        played: bool | None = None,
     ) -> None:
         """Its caller gets a whole answer: of a class, in the contract's look, or a bare status.
 
-        ``replaced``: it is another than the API's own, which had made ``commit``.
+        ``replaced``: it is another than the API's own, which had made ``commit``. ``played``: a fault is the reason; by
+        default it is that of a conflict which nothing else explains.
         """
         op = attempt.partition("#")[0]
+        first = sum(e.kind is Kind.ATTEMPT for e in self.events) == 1
+        if (kind == "conflict" and first) if played is None else played:
+            self.fired("client.request", "answer", "conflict", op=op)
         shown: dict[str, str] = {}
         content: dict[str, Any] = {}
         if isinstance(kind, int):

@@ -314,3 +314,22 @@ def test_equal_content_that_goes_out_in_two_operations_has_two_keys() -> None:
     h.delivers("second")
     h.says("sent", "second", "second")
     assert h.found == {}
+
+
+def test_a_key_that_another_operation_of_the_run_had_is_told_by_the_api() -> None:
+    h = Calling.of()
+    h.answers(h.tries(key="shop"), "conflict", played=False)
+    h.says("unknown")
+    assert h.found == {"usable-key": "must"}
+
+
+def test_a_conflict_that_was_played_or_is_about_an_earlier_attempt_says_nothing_of_the_key() -> None:
+    h = Calling.of()
+    h.answers(h.tries(key="k1"), "conflict", played=True)
+    h.says("unknown")
+    assert h.found == {}
+    h = Calling.of()
+    h.loses(h.tries(key="k1"))
+    h.answers(h.tries(key="k1", body={"text": "other"}), "conflict")
+    h.says("unknown")
+    assert "usable-key" not in h.found

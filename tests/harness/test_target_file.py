@@ -8,6 +8,7 @@ from sendtwice.fake_provider.contracts import AnswerClass
 from sendtwice.fake_provider.documents import BadFileError
 from sendtwice.harness.effective import effective_contract
 from sendtwice.harness.target import find_file, is_loopback, load
+from sendtwice.harness.target_checks import check_remote
 
 PLAIN = """\
 [target]
@@ -186,3 +187,26 @@ def test_a_contract_may_be_a_file_beside_the_target(tmp_path: Path) -> None:
 )
 def test_only_this_machine_is_loopback(url: str, here: bool) -> None:
     assert is_loopback(url) is here
+
+
+@pytest.mark.parametrize(
+    ("client", "message"),
+    [
+        ("in_process = true", "target.client.in_process: is for a function of a test"),
+        ('url = "ftp://127.0.0.1/x"', "target.client.url: 'ftp://127.0.0.1/x' is no http address"),
+        ('url = "http://127.0.0.1:{port}/x"', "target.client.url: {port} is given to what is started here"),
+    ],
+)
+def test_how_a_client_is_asked_is_checked(tmp_path: Path, client: str, message: str) -> None:
+    assert message in mistake(tmp_path, f'[target]\nrole = "client"\n[target.client]\n{client}\n')
+
+
+@pytest.mark.parametrize("place", ["url", "outcome"])
+def test_a_worker_or_its_outcome_elsewhere_needs_leave(tmp_path: Path, place: str) -> None:
+    elsewhere, here = "http://203.0.113.9/x", "http://127.0.0.1:9/x"
+    url, outcome = (elsewhere, here) if place == "url" else (here, elsewhere)
+    text = f'[target]\nrole = "client"\n[target.client]\nurl = "{url}"\nqueued = true\n'
+    target, path = load(written(tmp_path, f'{text}[target.client.outcome]\nurl = "{outcome}"\n'))
+    with pytest.raises(BadFileError, match=r"203\.0\.113\.9"):
+        check_remote(target, path, allow_remote=False)
+    check_remote(target, path, allow_remote=True)
