@@ -653,6 +653,7 @@ def test_a_client_that_calls_an_undelivered_mail_unknown_or_unsent_lost_nothing(
 def test_a_client_that_meets_a_conflict_and_takes_another_key_is_found() -> None:
     h = History.under("rasket", role="client")
     h.send("first#1", op="first", key="k1")
+    h.fired("client.request", "answer", "conflict", op="first")
     h.answer("first#1", "conflict")
     h.send("first#2", op="first", key="k2")
     h.deliver("first")
@@ -665,6 +666,7 @@ def test_a_client_that_meets_a_conflict_and_takes_another_key_is_found() -> None
 def test_a_client_that_goes_on_with_its_key_or_stops_is_right(kind: str) -> None:
     h = History.under("rasket", role="client")
     h.send("first#1", op="first", key="k1")
+    h.fired("client.request", "answer", kind, op="first")
     h.answer("first#1", kind)
     if kind == "in_progress":
         h.send("first#2", op="first", key="k1")
@@ -677,6 +679,7 @@ def test_a_client_that_goes_on_with_its_key_or_stops_is_right(kind: str) -> None
 def test_a_client_takes_a_new_key_for_a_new_operation_after_a_conflict() -> None:
     h = History.under("rasket", role="client")
     h.send("first#1", op="first", key="k1")
+    h.fired("client.request", "answer", "conflict", op="first")
     h.answer("first#1", "conflict")
     h.told("first", "not_sent")
     h.send("second#1", op="second", key="k2")

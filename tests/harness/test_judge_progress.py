@@ -199,6 +199,7 @@ def test_answers_of_a_group_are_counted(kinds: tuple[str, str], right: bool) -> 
 def test_what_a_client_says_is_held_against_what_is_expected() -> None:
     h = History.under("rasket", role="client")
     h.send("first#1", op="first", key="k1")
+    h.fired("client.request", "answer", "conflict", op="first")
     h.answer("first#1", "conflict")
     h.told("first", "unknown")
     h.expect(told=[["first", ["not_sent", "unknown"]]])

@@ -270,7 +270,8 @@ def test_a_callable_that_is_not_redirected_is_one_clear_error_and_no_mail(pytest
 
     result.assert_outcomes(failed=2)
     text = text_of(result)
-    assert text.count("a connection to api.resend.com:443 was refused: a test with a send API stays") == 2
+    # Where CI is set, pytest says it in its summary as well.
+    assert text.count("a connection to api.resend.com:443 was refused: a test with a send API stays") in (2, 4)
 
 
 @pytest.mark.parametrize(
