@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-import os
-import signal
 import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from sendtwice.harness import placeholders
+from sendtwice.harness import placeholders, programs
 from sendtwice.harness.calls import request
 from sendtwice.harness.clocks.still import OFFSET, WHOLE, Still, written
 from sendtwice.harness.errors import ScenarioError
@@ -67,31 +63,15 @@ class Commanded(_Hook):
         limit = bench.target.timing.answers_within
         complaint = f"the target's clock could not be moved: {command[0]!r}"
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                cwd=bench.folder,
-                env=dict(os.environ),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise ScenarioError(f"{complaint} cannot be started ({reason}); mend target.clock.command") from None
-        try:
-            async with asyncio.timeout(limit):
-                said, _ = await process.communicate()
+            ended = await programs.printed(command, bench.folder, timeout=limit)
+        except programs.NotStartedError as error:
+            raise ScenarioError(f"{complaint} cannot be started ({error}); mend target.clock.command") from None
         except TimeoutError:
             raise ScenarioError(f"{complaint} did not end within {limit:g} s (target.timing.answers_within)") from None
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-        if process.returncode:
-            lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+        if ended.status:
+            lines = [line.strip() for line in (ended.err or ended.out).splitlines() if line.strip()]
             words = f"; its last words: {lines[-1][:200]}" if lines else "; it wrote nothing"
-            raise ScenarioError(f"{complaint} ended with status {process.returncode}{words}")
+            raise ScenarioError(f"{complaint} ended with status {ended.status}{words}")
 
 
 def _addresses(bench: Bench, url: str, name: str) -> list[str]:

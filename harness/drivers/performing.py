@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from sendtwice.harness import calls, placeholders
+from sendtwice.harness import calls, placeholders, programs
 from sendtwice.harness.errors import HarnessError, ScenarioError
 from sendtwice.harness.judge.classes import parsed, pointer
 from sendtwice.harness.launch.commands import Commands, environment
@@ -144,26 +144,13 @@ async def _state(bench: Bench, settings: Outcome, values: Mapping[str, Any]) -> 
         found = pointer(parsed(body.decode("utf-8", "replace")), settings.at) if 200 <= status < 300 else None
         return "" if found is None else str(found)
     command = [placeholders.fill_text(part, {**values, "state": _state_of(bench)}) for part in settings.command]
+    limit = bench.target.client.timeout if bench.target.client is not None else 60.0
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            cwd=bench.folder,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        return (await programs.printed(command, bench.folder, timeout=limit)).out.strip()
+    except programs.NotStartedError as error:
         raise HarnessError(
-            f"the command {command[0]!r} cannot be started ({reason}); mend target.client.outcome.command"
+            f"the command {command[0]!r} cannot be started ({error}); mend target.client.outcome.command"
         ) from None
-    try:
-        printed, _ = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return printed.decode("utf-8", "replace").strip()
 
 
 def _state_of(bench: Bench) -> str:

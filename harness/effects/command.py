@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
-import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sendtwice.harness import placeholders
+from sendtwice.harness import placeholders, programs
 from sendtwice.harness.effects.asked import PER_OPERATION, ProbeError, shown, whole
 
 if TYPE_CHECKING:
@@ -44,15 +40,15 @@ class CommandProbe:
         """Run it and read the number that it prints."""
         given = {**values, "python": sys.executable, "folder": str(self.folder)}
         command = [placeholders.fill_text(part, given) for part in self._command]
-        status, printed, complained = await self._run(command)
-        if status:
-            lines = [line for line in (complained or printed).splitlines() if line.strip()]
+        ended = await self._run(command)
+        if ended.status:
+            lines = [line for line in (ended.err or ended.out).splitlines() if line.strip()]
             words = f"its last words: {shown(lines[-1])}" if lines else "it wrote nothing"
-            raise ProbeError(f"target.effects.command: {self._name} ended with status {status}; {words}")
-        number = whole(printed)
+            raise ProbeError(f"target.effects.command: {self._name} ended with status {ended.status}; {words}")
+        number = whole(ended.out)
         if number is None:
             raise ProbeError(
-                f"target.effects.command: {self._name} printed {shown(printed, 60)!r}; let it print one whole number"
+                f"target.effects.command: {self._name} printed {shown(ended.out, 60)!r}; let it print one whole number"
             )
         return number
 
@@ -60,33 +56,16 @@ class CommandProbe:
     def _name(self) -> str:
         return repr(self._command[0])
 
-    async def _run(self, command: list[str]) -> tuple[int, str, str]:
+    async def _run(self, command: list[str]) -> programs.Printed:
         limit = self.settings.timeout
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                cwd=self.folder,
-                env=dict(os.environ),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            return await programs.printed(command, self.folder, timeout=limit)
+        except programs.NotStartedError as error:
             raise ProbeError(
-                f"target.effects.command: {self._name} cannot be started ({reason}); mend the command"
+                f"target.effects.command: {self._name} cannot be started ({error}); mend the command"
             ) from None
-        try:
-            async with asyncio.timeout(limit):
-                printed, complained = await process.communicate()
         except TimeoutError:
             raise ProbeError(
                 f"target.effects.command: {self._name} did not end within {limit:g} s; mend it, or raise "
                 "target.effects.timeout"
             ) from None
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-        return process.returncode or 0, printed.decode("utf-8", "replace"), complained.decode("utf-8", "replace")
